@@ -1,0 +1,1 @@
+"""The compute side: one call at a time, deep health, gRPC. Never imports `edge`."""
