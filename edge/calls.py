@@ -1,0 +1,85 @@
+"""What the REST side asks of the mesh, and what it gets: the only door between routes and pool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from google.protobuf.message import Message
+
+DetailValue = float | int | str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One unary call for any worker."""
+
+    method: str
+    """RPC of `AnalyzeService`, such as `Measure`."""
+    message: Message
+    request_id: str
+    slow: bool = False
+    """Growth calls: a class of their own in the queue, with the longer attempt timeout."""
+    timeout_s: float | None = None
+    """The client's own total patience; None: what the configuration allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The answer and how it came about."""
+
+    response: Message
+    worker: str
+    """Address of the worker that answered."""
+    attempts: int
+    queue_s: float
+    """Time spent waiting for a worker."""
+
+
+class CallFailedError(Exception):
+    """The call has no answer. `reason` is one of the contract's: a photo's fault, a parameter's, or the system's.
+
+    System reasons: NO_WORKER, BUSY, WORKER_FAILED, DEADLINE, POISON_INPUT. Everything else is a worker's refusal of the
+    input (`NO_FACE`, `YAW`, `DAMAGED_IMAGE`, `INPUT_FAILED`, `INVALID_PARAMETER` …) with its `details`.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        details: Mapping[str, DetailValue] | None = None,
+        field: str = "",
+        retry_after_s: float | None = None,
+        worker: str = "",
+        attempts: int = 0,
+        queue_s: float = 0.0,
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.details: Mapping[str, DetailValue] = dict(details or {})
+        self.field = field
+        self.retry_after_s = retry_after_s
+        self.worker = worker
+        self.attempts = attempts
+        self.queue_s = queue_s
+
+
+@dataclass(frozen=True, slots=True)
+class OnlineCounts:
+    """What `/monitor` tells: the very flags by which calls are dispatched."""
+
+    total: int
+    healthy: int
+    primary_total: int
+    primary_healthy: int
+
+
+class Mesh(Protocol):
+    """The pool and its channels, as routes see them."""
+
+    async def call(self, call: Call) -> Outcome:
+        """Run `call` on a worker. Raises `CallFailedError`. Cancelling this coroutine cancels the RPC or leaves the queue."""
+
+    def online(self) -> OnlineCounts:
+        """Counts from memory; never waits."""

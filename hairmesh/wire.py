@@ -1,0 +1,75 @@
+"""What edge and workers say to each other beside the protos: metadata keys, reasons, limits, channel settings.
+
+Both sides read this one table; it imports nothing of theirs.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+ERROR_DOMAIN = "hairmesh"
+"""`domain` of every `google.rpc.ErrorInfo`."""
+
+ANALYZE_SERVICE = "hair.analysis.v1.AnalyzeService"
+WORKER_SERVICE = "hair.worker.v1.WorkerService"
+
+TOKEN_KEY = "x-internal-token"  # noqa: S105  (the name of the metadata key, not a secret)
+REQUEST_ID_KEY = "x-request-id"
+CALL_ID_KEY = "x-call-id"
+HEALTH_REASON_KEY = "x-health-reason"
+
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+"""Both sides, both directions. gRPC's default of 4 MiB is per side and direction and answers RESOURCE_EXHAUSTED."""
+
+
+class WorkerReason(StrEnum):
+    """`ErrorInfo.reason` of everything a worker answers that is not the photo's fault (those: `vision.errors.Reason`)."""
+
+    BUSY = "BUSY"
+    """RESOURCE_EXHAUSTED, with RetryInfo: the slot is taken."""
+    DRAINING = "DRAINING"
+    STARTING = "STARTING"
+    DISK = "DISK"
+    DEPENDENCY = "DEPENDENCY"
+    STALLED = "STALLED"
+    MODELS = "MODELS"
+    ACCELERATOR = "ACCELERATOR"
+    """All UNAVAILABLE: the worker takes itself out and says why."""
+    INPUT_FAILED = "INPUT_FAILED"
+    """FAILED_PRECONDITION: a stage raised on this input while the canary passes."""
+    WRONG_PASSWORD = "WRONG_PASSWORD"  # noqa: S105  (a reason, not a secret)
+    """UNAUTHENTICATED."""
+    WORKER_FAILED = "WORKER_FAILED"
+    """INTERNAL: the worker's own fault."""
+    NOT_BUILT = "NOT_BUILT"
+    """UNIMPLEMENTED."""
+
+
+PING_INTERVAL_MS = 5_000
+PING_TIMEOUT_MS = 5_000
+
+CLIENT_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    # A frozen peer is noticed by HTTP/2 pings; keepalive_timeout alone takes a minute, ping_timeout does it.
+    ("grpc.keepalive_time_ms", PING_INTERVAL_MS),
+    ("grpc.keepalive_timeout_ms", PING_TIMEOUT_MS),
+    ("grpc.http2.ping_timeout_ms", PING_TIMEOUT_MS),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    # A worker that comes back is seen within one probe period, not after gRPC's two minutes of backoff.
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.min_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+)
+
+SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
+    ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    # A second worker on the same port must fail loudly, not share it.
+    ("grpc.so_reuseport", 0),
+    # Clients ping every PING_INTERVAL_MS: allowed twice as often, so that none ever earns too_many_pings.
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.min_ping_interval_without_data_ms", PING_INTERVAL_MS // 2),
+    ("grpc.http2.max_ping_strikes", 0),
+)
