@@ -79,7 +79,7 @@ class Mesh(Protocol):
     """The pool and its channels, as routes see them."""
 
     async def call(self, call: Call) -> Outcome:
-        """Run `call` on a worker. Raises `CallFailedError`. Cancelling this coroutine cancels the RPC or leaves the queue."""
+        """Run `call` on a worker; raises `CallFailedError`. Cancelling cancels the RPC, or leaves the queue."""
 
     def online(self) -> OnlineCounts:
         """Counts from memory; never waits."""

@@ -14,7 +14,13 @@ def configure(service: str, *, level: str = "info") -> None:
     `service` stands in every line; `level` is one of debug, info, warning, error.
     """
     threshold = logging.getLevelNamesMapping()[level.upper()]
+
+    def name_service(_logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+        event["service"] = service
+        return event
+
     shared: list[structlog.typing.Processor] = [
+        name_service,
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -37,4 +43,3 @@ def configure(service: str, *, level: str = "info") -> None:
         )
     )
     logging.basicConfig(level=max(threshold, logging.WARNING), handlers=[handler], force=True)
-    structlog.contextvars.bind_contextvars(service=service)

@@ -23,7 +23,7 @@ MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 
 
 class WorkerReason(StrEnum):
-    """`ErrorInfo.reason` of everything a worker answers that is not the photo's fault (those: `vision.errors.Reason`)."""
+    """`ErrorInfo.reason` of all that is not the photo's fault (those stand in `vision.errors.Reason`)."""
 
     BUSY = "BUSY"
     """RESOURCE_EXHAUSTED, with RetryInfo: the slot is taken."""
