@@ -1,0 +1,47 @@
+# `make` alone lists what there is. Everything runs from .venv, which `make setup` makes.
+SHELL := /bin/bash
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help setup demo serve test test-long lint format protos lock bench
+
+bin := .venv/bin
+# `python -m bench.NAME`, in this order; each prints its figures.
+benches := edge_overhead measure memory quality
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "make %-10s %s\n", $$1, $$2}'
+
+setup: ## system libraries, .venv with pinned packages, model files; a second run takes seconds
+	@scripts/setup.sh
+
+demo: setup ## two workers and an edge: one photo measured, every bad input, workers killed and back
+	@$(bin)/hairmesh demo
+
+serve: setup ## the same two workers and edge, until interrupted
+	@$(bin)/hairmesh serve
+
+lint: setup ## ruff, formatting, strict types, protos
+	$(bin)/ruff check
+	$(bin)/ruff format --check
+	$(bin)/mypy
+	$(bin)/buf lint
+	scripts/gen_protos.sh --check
+
+test: lint ## lint and all tests but the long ones
+	$(bin)/pytest -m "not long"
+
+test-long: test ## the same and the tests that take minutes
+	$(bin)/pytest -m long
+
+format: setup ## formats the code and fixes what ruff can fix
+	$(bin)/ruff format
+	$(bin)/ruff check --fix
+
+protos: setup ## generates protos/python from protos/hair
+	@scripts/gen_protos.sh
+
+lock: setup ## pins requirements.lock anew from pyproject.toml
+	@scripts/lock.sh
+
+bench: setup ## every figure in turn (needs an otherwise idle machine)
+	@set -e; for name in $(benches); do echo "== bench/$$name.py"; $(bin)/python -m bench.$$name; done

