@@ -20,7 +20,7 @@ METADATA_SOURCES = (ROOT / "pyproject.toml", ROOT / "hairmesh" / "__init__.py", 
 
 
 def differing_pins() -> list[str]:
-    """Pins of requirements.lock that are not what is installed. Local versions (`2.13.0+cpu`) count as their release."""
+    """Pins of requirements.lock that are not installed; a local version (`2.13.0+cpu`) counts as its release."""
     installed = {str(dist.name).lower().replace("_", "-"): dist.version for dist in metadata.distributions()}
     differing = []
     for line in (ROOT / "requirements.lock").read_text().splitlines():
@@ -63,14 +63,14 @@ def main(arguments: list[str]) -> int:
             differing = differing_pins()
             if differing:
                 more = f" and {len(differing) - 3} more" if len(differing) > 3 else ""
-                print("setup: to install:", ", ".join(differing[:3]) + more)
+                sys.stdout.write(f"setup: to install: {', '.join(differing[:3])}{more}\n")
             return 1 if differing else 0
         case ["project"]:
             return 1 if project_differs() else 0
         case ["--record", "project"]:
             STAMP.write_text(json.dumps(project_state(), indent=1))
             return 0
-    print(__doc__, file=sys.stderr)
+    sys.stderr.write(__doc__ or "")
     return 2
 
 
