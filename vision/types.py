@@ -107,7 +107,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Pose:
-    """Head pose from MediaPipe's facial transformation matrix."""
+    """Head pose relative to the line of sight; 0 for MediaPipe's canonical face (see `vision.pose`)."""
 
     yaw_deg: float
     """Positive when the subject turns to their own left."""
