@@ -1,0 +1,124 @@
+"""`hairmesh serve`: workers and an edge on this machine until interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from hairmesh.client import MEASURE_ROUTE, Client
+from hairmesh.demo_inputs import studio_portrait
+from hairmesh.stack import Stack, StackError, ends_on_signals, write_private
+from hairmesh.wire import ANALYZE_SERVICE, TOKEN_KEY
+
+CHECK_S = 0.5
+
+
+def run(out: Path, *, workers: int) -> int:
+    """Serve until interrupted, with files in `out`; the exit status."""
+    console = Console(highlight=False)
+    try:
+        with ends_on_signals(), Service(out, workers=workers, console=console) as service:
+            service.run()
+    except KeyboardInterrupt:
+        console.print("\nserve: stopped")
+        return 0
+    except StackError as error:
+        Console(stderr=True, highlight=False).print(f"serve: {error}", soft_wrap=True, markup=False)
+        return 1
+    return 0
+
+
+class Service:
+    """A stack with the files that tell scripts and people how to reach it."""
+
+    def __init__(self, out: Path, *, workers: int, console: Console) -> None:
+        self._out = out
+        self._console = console
+        self._contact = out / "serve.json"
+        self._refuse_second()
+        self._stack = Stack(out / "serve", workers=workers)
+        self._grpc_header = self._stack.folder / "grpc_header.local.txt"
+        self._portrait = out / "portrait.jpg"
+
+    def run(self) -> None:
+        """Start everything and watch it; ends with `KeyboardInterrupt`, or `StackError` when the edge is gone."""
+        self._stack.start()
+        with self._console.status("workers load their models …"), Client(self._stack.url) as client:
+            self._stack.wait_online(client, len(self._stack.workers))
+        self._portrait.write_bytes(studio_portrait())
+        write_private(self._grpc_header, f"{TOKEN_KEY}: {self._stack.token}\n")
+        write_private(self._contact, json.dumps(self._contact_details(), indent=2) + "\n")
+        self._greet()
+        while True:
+            self._stack.edge.check_running()
+            for worker in self._stack.workers:
+                if worker.has_ended():
+                    again = f"{_program('hairmesh-worker')} --config {_short(worker.config_path)}"
+                    self._say(f"{worker.name} ({worker.address}) is gone. To start it again: {again}")
+                    worker.process = None
+            time.sleep(CHECK_S)
+
+    def _contact_details(self) -> dict[str, object]:
+        return {
+            "url": self._stack.url,
+            "token": self._stack.token,
+            "admin_token": self._stack.admin_token,
+            "edge_pid": self._stack.edge.pid,
+            "workers": [{"address": worker.address, "pid": worker.pid} for worker in self._stack.workers],
+        }
+
+    def _greet(self) -> None:
+        url, worker = self._stack.url, self._stack.workers[0]
+        workers = ", ".join(f"{worker.address} (pid {worker.pid})" for worker in self._stack.workers)
+        photo = _short(self._portrait)
+        self._say(f"edge      {url} (pid {self._stack.edge.pid}): /docs, /monitor, /health")
+        self._say(f"workers   {workers}")
+        self._say(f"files     {_short(self._contact)} for scripts, logs in {_short(self._stack.folder)}/*.log")
+        self._say("\nMeasure a photo over REST (this one is of a synthetic person):\n")
+        self._say(f"  curl -F image=@{photo} -F lang=en {url}{MEASURE_ROUTE}")
+        self._say("\nThe same straight from a worker over gRPC; schema by reflection, password from a private file:\n")
+        self._say(
+            f"""  (printf '{{"annotate":false,"photo":{{"data":"'; base64 -w0 {photo}; printf '"}}}}') |\n"""
+            f"    {_program('buf')} curl --protocol grpc -H @{_short(self._grpc_header)} -d @- "
+            f"http://{worker.address}/{ANALYZE_SERVICE}/Measure"
+        )
+        self._say("\nCtrl-C stops everything and removes pictures and passwords.")
+
+    def _refuse_second(self) -> None:
+        if not self._contact.exists():
+            return
+        pid = json.loads(self._contact.read_text())["edge_pid"]
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return  # left behind by a killed one
+        raise StackError(f"already running: {self._contact} names edge pid {pid}")
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, soft_wrap=True, markup=False)
+
+    def __enter__(self) -> Service:
+        """This service; nothing is started yet."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop everything and remove what told how to reach it."""
+        self._contact.unlink(missing_ok=True)
+        self._grpc_header.unlink(missing_ok=True)
+        for complaint in self._stack.stop():
+            self._say(f"serve: {complaint}")
+
+
+def _program(name: str) -> str:
+    return _short(Path(sys.executable).with_name(name))
+
+
+def _short(path: Path) -> str:
+    """Relative to the working directory where it lies below it: lines to copy stay short."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

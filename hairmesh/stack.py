@@ -1,0 +1,254 @@
+"""A whole service on this machine: workers and an edge as child processes on free loopback ports.
+
+Passwords are made anew for every start and reach the children through configuration files that only this user can read,
+never through arguments or the environment. The children never outlive this process (see `hairmesh.tether`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from hairmesh.client import Client
+
+LOOPBACK = "127.0.0.1"
+PORTS = range(20_000, 32_000)
+"""Below what operating systems give to outgoing connections, so that a restarted worker finds its port still free."""
+START_TIMEOUT_S = 120.0
+"""For workers to load their models and warm up, on two busy cores."""
+STOP_TIMEOUT_S = 40.0
+"""A worker may finish a running call for 30 s after SIGTERM."""
+MIN_FREE_GB = 0.2
+"""Lower than a server's 5 GiB, so that a laptop with little space can show the service."""
+POLL_S = 0.1
+LOG_LINES_SHOWN = 12
+
+
+class StackError(Exception):
+    """A process did not start, ended unasked, or something awaited did not happen. The message is for people."""
+
+
+@dataclass
+class Child:
+    """One process of ours."""
+
+    name: str
+    program: str
+    """Console script beside this interpreter."""
+    address: str
+    """Where it listens, `host:port`."""
+    config_path: Path
+    log_path: Path
+    process: subprocess.Popen[bytes] | None = None
+    """None while it is meant to be down."""
+
+    @property
+    def pid(self) -> int:
+        """Process id; raises `StackError` while it is meant to be down."""
+        if self.process is None:
+            raise StackError(f"{self.name} is not running")
+        return self.process.pid
+
+    def start(self) -> None:
+        """Start it; after a restart its log goes on in the same file."""
+        program = Path(sys.executable).with_name(self.program)
+        tether = [sys.executable, "-m", "hairmesh.tether", str(os.getpid())]
+        with self.log_path.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*tether, str(program), "--config", str(self.config_path)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C is for us: we stop the children in order
+            )
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash would be, to it and whatever it started."""
+        self._signal(signal.SIGKILL)
+        if self.process is not None:
+            self.process.wait()
+        self.process = None
+
+    def ask_to_stop(self) -> None:
+        """SIGTERM; `wait_stopped` follows."""
+        self._signal(signal.SIGTERM)
+
+    def wait_stopped(self, until_s: float) -> str:
+        """Wait for its end until `until_s` (monotonic), then kill it; returns what went wrong, else an empty string."""
+        if self.process is None:
+            return ""
+        try:
+            status = self.process.wait(timeout=max(0.0, until_s - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return f"{self.name} did not stop by itself"
+        self.process = None
+        return f"{self.name} ended with status {status}" if status else ""
+
+    def has_ended(self) -> bool:
+        """Whether it ended unasked."""
+        return self.process is not None and self.process.poll() is not None
+
+    def check_running(self) -> None:
+        """Raise `StackError` with the end of the log when it has ended unasked."""
+        if self.process is not None and self.has_ended():
+            lines = self.log_path.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
+            status = self.process.returncode
+            raise StackError("\n".join([f"{self.name} ended with status {status}; {self.log_path} ends with:", *lines]))
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.process is not None and self.process.poll() is None:
+            os.killpg(self.process.pid, number)
+
+
+def free_ports(count: int) -> list[int]:
+    """`count` different loopback ports that nothing listens on."""
+    found: list[int] = []
+    for port in random.sample(PORTS, len(PORTS)):
+        with socket.socket() as probe:
+            try:
+                probe.bind((LOOPBACK, port))
+            except OSError:
+                continue
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise StackError(f"fewer than {count} free loopback ports between {PORTS.start} and {PORTS.stop}")
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only this user can read, from its first byte on."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+
+
+@contextmanager
+def ends_on_signals() -> Iterator[None]:
+    """Inside, SIGTERM and SIGHUP raise `KeyboardInterrupt` as SIGINT does, so that everything is stopped in order."""
+    previous = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+class Stack:
+    """Workers and an edge in `folder`, which gets their logs, private configurations and pictures.
+
+    A context manager: leaving it stops everything that runs and removes configurations and pictures.
+    """
+
+    def __init__(self, folder: Path, *, workers: int, cooldown_seconds: float | None = None) -> None:
+        self.folder = folder.resolve()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.token = secrets.token_urlsafe(24)
+        self.admin_token = secrets.token_urlsafe(24)
+        edge_port, *worker_ports = free_ports(1 + workers)
+        self.edge = self._child("edge", "hairmesh-edge", edge_port)
+        self.workers = [
+            self._child(f"worker{number}", "hairmesh-worker", port) for number, port in enumerate(worker_ports, start=1)
+        ]
+        self.url = f"http://{self.edge.address}"
+        health_check = {} if cooldown_seconds is None else {"health_check": {"cooldown_seconds": cooldown_seconds}}
+        self._configs: dict[Path, dict[str, Any]] = {
+            self.edge.config_path: {
+                "listen": self.edge.address,
+                "public_base_url": self.url,
+                "workers": [worker.address for worker in self.workers],
+                "shared_password": self.token,
+                "admin_tokens": [self.admin_token],
+                "static": {"dir": str(self.folder / "static")},
+                **health_check,
+            },
+            **{
+                worker.config_path: {
+                    "listen": worker.address,
+                    "accept_passwords": [self.token],
+                    "health": {"min_free_gb": MIN_FREE_GB, "resume_free_gb": MIN_FREE_GB, "deps": []},
+                }
+                for worker in self.workers
+            },
+        }
+
+    def start(self) -> None:
+        """Start every process; `wait_online` says when they answer."""
+        for child in self._children:
+            child.log_path.unlink(missing_ok=True)
+        for path, config in self._configs.items():
+            write_private(path, json.dumps(config, indent=2) + "\n")
+        for child in self._children:
+            child.start()
+
+    def wait_online(self, client: Client, count: int, timeout_s: float = START_TIMEOUT_S) -> float:
+        """Wait until `/monitor` counts exactly `count` workers online; returns the seconds it took."""
+
+        def counted() -> bool:
+            try:
+                return client.monitor()[1].get("workers_healthy") == count
+            except httpx.TransportError:  # the edge's port opens after its first round of probes
+                return False
+
+        return self.wait_until(counted, f"/monitor counts {count} workers online", timeout_s)
+
+    def wait_until(self, condition: Callable[[], bool], what: str, timeout_s: float) -> float:
+        """Poll `condition`; returns the seconds it took. Raises `StackError` when time is up or a process has ended."""
+        begun_s = time.monotonic()
+        while not condition():
+            for child in self._children:
+                child.check_running()
+            if time.monotonic() - begun_s > timeout_s:
+                raise StackError(f"waited {timeout_s:.0f} s in vain until {what}")
+            time.sleep(POLL_S)
+        return time.monotonic() - begun_s
+
+    def stop(self) -> list[str]:
+        """Stop what runs, the edge first, remove the private files; returns what went wrong."""
+        until_s = time.monotonic() + STOP_TIMEOUT_S
+        self.edge.ask_to_stop()
+        complaints = [self.edge.wait_stopped(until_s)]
+        for worker in self.workers:
+            worker.ask_to_stop()
+        complaints += [worker.wait_stopped(until_s) for worker in self.workers]
+        for path in self._configs:
+            path.unlink(missing_ok=True)
+        return [complaint for complaint in complaints if complaint]
+
+    def __enter__(self) -> Self:
+        """This stack; nothing is started yet."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop everything."""
+        self.stop()
+
+    @property
+    def _children(self) -> list[Child]:
+        return [*self.workers, self.edge]
+
+    def _child(self, name: str, program: str, port: int) -> Child:
+        return Child(
+            name=name,
+            program=program,
+            address=f"{LOOPBACK}:{port}",
+            config_path=self.folder / f"{name}_config.local.json",
+            log_path=self.folder / f"{name}.log",
+        )
