@@ -1,0 +1,203 @@
+"""What the pool is told, and what it holds fixed: every number with its unit and default, in one place."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+_TARGET = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})")
+_SCHEME = re.compile(r"(?P<scheme>https?|grpcs?|tcp)://(?P<rest>[^/]*)", re.IGNORECASE)
+
+
+class PoolConfigError(ValueError):
+    """A setting the pool refuses. The message begins with the setting's name and says what to write instead."""
+
+
+class NotATargetError(PoolConfigError):
+    """A worker is not written `host:port`."""
+
+
+class DuplicateWorkerError(PoolConfigError):
+    """A worker stands in a list twice."""
+
+
+class UnknownPrimaryError(PoolConfigError):
+    """`primary_workers` names something that is not in `workers`."""
+
+
+class OutOfRangeError(PoolConfigError):
+    """A number is outside what makes sense."""
+
+
+class ConcurrencyError(PoolConfigError):
+    """`per_worker_concurrency` is not 1."""
+
+
+def _require(holds: bool, setting: str, value: object, rule: str) -> None:
+    if not holds:
+        raise OutOfRangeError(f"{setting}: {value!r} {rule}")
+
+
+@dataclass(frozen=True, slots=True)
+class HealthCheckConfig:
+    """Probes, thresholds, cooldown."""
+
+    interval_seconds: float = 8.0
+    """Between two probes of one worker, in s; every wait is moved by ± `PROBE_JITTER`."""
+    timeout_seconds: float = 3.0
+    """How long one probe may take, in s."""
+    unhealthy_threshold: int = 2
+    """Bad probes in a row that take a worker offline."""
+    healthy_threshold: int = 1
+    """Good probes in a row that bring it online."""
+    cooldown_seconds: float = 60.0
+    """Shortest time a worker stays ejected after a failed call, in s. 0 is the emergency switch: running cooldowns end,
+    and an ejected worker is back with its next good probe."""
+    cooldown_max_seconds: float = 300.0
+    """Longest such time after several ejections, in s."""
+
+    def __post_init__(self) -> None:
+        """Raise `OutOfRangeError` for what cannot be meant."""
+        for name in ("interval_seconds", "timeout_seconds"):
+            _require(getattr(self, name) > 0, f"health_check.{name}", getattr(self, name), "must be above 0")
+        for name in ("unhealthy_threshold", "healthy_threshold"):
+            _require(getattr(self, name) >= 1, f"health_check.{name}", getattr(self, name), "must be at least 1")
+        _require(
+            self.cooldown_seconds >= 0, "health_check.cooldown_seconds", self.cooldown_seconds, "must not be negative"
+        )
+        _require(
+            self.cooldown_max_seconds >= cooldown_s,
+            "health_check.cooldown_max_seconds",
+            self.cooldown_max_seconds,
+            f"must be at least cooldown_seconds, {cooldown_s!r}",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchConfig:
+    """Queue, attempts, retries."""
+
+    per_worker_concurrency: int = 1
+    """Calls on one worker at a time. Workers compute one call at a time: nothing else is accepted."""
+    queue_wait_seconds: float = 30.0
+    """How long an admitted request waits for a worker, in s."""
+    max_in_flight: int = 64
+    """Requests inside: running, or waiting for a worker."""
+    max_queue_wait_seconds: float = 590.0
+    """How long a request beyond that waits to get in, in s."""
+    max_queued_bytes: int = 256 * 1024 * 1024
+    """Bodies of the requests that wait to get in, all together, in bytes."""
+    request_timeout_seconds: float = 60.0
+    """One attempt of a fast call, in s."""
+    growth_timeout_seconds: float = 180.0
+    """One attempt of a slow call, in s."""
+    retry_on_failure: bool = True
+    """Whether a failed attempt is tried again on another worker."""
+    max_retries: int = 1
+    """How often."""
+
+    def __post_init__(self) -> None:
+        """Raise `ConcurrencyError` or `OutOfRangeError` for what cannot be meant."""
+        if self.per_worker_concurrency != 1:
+            raise ConcurrencyError(
+                f"dispatch.per_worker_concurrency: {self.per_worker_concurrency!r} must be 1: a worker computes one"
+                " call at a time; start more workers instead"
+            )
+        _require(self.max_in_flight >= 1, "dispatch.max_in_flight", self.max_in_flight, "must be at least 1")
+        for name in ("request_timeout_seconds", "growth_timeout_seconds"):
+            _require(getattr(self, name) > 0, f"dispatch.{name}", getattr(self, name), "must be above 0")
+        for name in ("queue_wait_seconds", "max_queue_wait_seconds", "max_queued_bytes", "max_retries"):
+            _require(getattr(self, name) >= 0, f"dispatch.{name}", getattr(self, name), "must not be negative")
+
+    def attempt_timeout_s(self, *, slow: bool) -> float:
+        """Longest time of one attempt, in s."""
+        return self.growth_timeout_seconds if slow else self.request_timeout_seconds
+
+    def default_timeout_s(self, *, slow: bool) -> float:
+        """Total patience for a client that states none, in s: both queues, then every attempt."""
+        attempts = 1 + (self.max_retries if self.retry_on_failure else 0)
+        return self.max_queue_wait_seconds + self.queue_wait_seconds + attempts * self.attempt_timeout_s(slow=slow)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolConfig:
+    """Everything the pool is told. Raises `PoolConfigError` for what it refuses."""
+
+    workers: tuple[str, ...]
+    """Targets, `host:port`; IPv6 as `[::1]:port`."""
+    primary_workers: tuple[str, ...] = ()
+    """Those that get the calls while any of them is online; empty: all."""
+    health: HealthCheckConfig = field(default_factory=HealthCheckConfig)
+    dispatch: DispatchConfig = field(default_factory=DispatchConfig)
+
+    def __post_init__(self) -> None:
+        """Check targets and lists."""
+        if not self.workers:
+            raise PoolConfigError("workers: at least one is needed, written host:port")
+        for setting, targets in (("workers", self.workers), ("primary_workers", self.primary_workers)):
+            for target in targets:
+                _check_target(setting, target)
+            for target, times in Counter(targets).items():
+                if times > 1:
+                    raise DuplicateWorkerError(f"{setting}: {target} stands there {times} times")
+        for target in self.primary_workers:
+            if target not in self.workers:
+                raise UnknownPrimaryError(f"primary_workers: {target} is not in workers")
+
+    def is_primary(self, target: str) -> bool:
+        """Whether `target` belongs to the first priority: named so, or nobody is."""
+        return not self.primary_workers or target in self.primary_workers
+
+
+def _check_target(setting: str, target: str) -> None:
+    if scheme := _SCHEME.match(target):
+        raise NotATargetError(
+            f"{setting}: {target}: gRPC targets have no {scheme['scheme']}:// in front;"
+            f" write {scheme['rest'] or 'host:port'}"
+        )
+    parts = _TARGET.fullmatch(target)
+    if parts is None or not 1 <= int(parts["port"]) <= 65_535:
+        raise NotATargetError(f"{setting}: {target!r} is not host:port (port 1 to 65535)")
+
+
+# What no operator needs to set.
+
+PROBE_JITTER = 0.1
+"""Share by which each wait between probes is lengthened or shortened, so that probes of many edges never march."""
+REPROBE_S = 1.0
+"""Wait after a bad probe, and between the good ones that bring a worker back, in s."""
+START_STEP_S = 0.01
+"""Distance of two workers' first probes, in s."""
+START_SPREAD_S = 0.5
+"""Within which all first probes have begun, however many workers there are, in s."""
+
+COOLDOWN_JITTER = 0.1
+"""Share by which a cooldown may be longer than promised, never shorter, so that workers do not come back as a herd."""
+DECAY_GOOD_CALLS = 10
+"""Good calls that make a worker's next cooldown one doubling shorter."""
+
+BUSY_WAIT_S = 0.25
+"""How long a worker is left alone that refused as busy without saying how long, in s."""
+BUSY_WAIT_MIN_S = 0.01
+"""Shortest such wait whatever it said, in s: no hot loop."""
+
+RETRY_SHARE = 0.2
+"""Retries per request that the budget allows."""
+RETRY_FLOOR_PER_S = 1.0
+"""Retries it allows however few requests there are, per s."""
+RETRY_BURST = 10.0
+"""Retries it allows at once after a quiet time: a whole group of primaries may die together."""
+
+SLOW_SHARE_INSIDE = 0.5
+"""Share of `max_in_flight` that slow calls may take: a fast one is never kept outside by them."""
+
+SERVICE_SAMPLES = 32
+"""Good calls whose median service time counts, per class."""
+SERVICE_SAMPLES_MIN = 5
+"""Fewer say nothing."""
+SERVICE_SAMPLE_AGE_S = 60.0
+"""Older ones say nothing, in s: a slow spell must not refuse the calls that would show its end."""
+
+RETRY_AFTER_MIN_S = 1.0
+"""Shortest `Retry-After` ever told to a client, in s."""

@@ -1,0 +1,274 @@
+"""Events go in, decisions come out. The vocabulary between the pool and the shell that owns clock and channels.
+
+Moments (`now_s`, `at_s`) are seconds on the shell's monotonic clock. An endpoint is named by its target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, StrEnum, auto
+from typing import Literal
+
+
+class Cause(StrEnum):
+    """Why an endpoint is not SERVING."""
+
+    UNREACHABLE = "unreachable"
+    PROBE = "probe"
+    STALLED = "stalled"
+    DISK = "disk"
+    DEPENDENCY = "dependency"
+    MODELS = "models"
+    ACCELERATOR = "accelerator"
+    AUTH = "auth"
+    PASSIVE = "passive"
+    DRAINING = "draining"
+
+
+class Code(StrEnum):
+    """How an attempt ended: the names of gRPC's status codes."""
+
+    OK = "OK"
+    CANCELLED = "CANCELLED"
+    UNKNOWN = "UNKNOWN"
+    INVALID_ARGUMENT = "INVALID_ARGUMENT"
+    DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
+    NOT_FOUND = "NOT_FOUND"
+    ALREADY_EXISTS = "ALREADY_EXISTS"
+    PERMISSION_DENIED = "PERMISSION_DENIED"
+    RESOURCE_EXHAUSTED = "RESOURCE_EXHAUSTED"
+    FAILED_PRECONDITION = "FAILED_PRECONDITION"
+    ABORTED = "ABORTED"
+    OUT_OF_RANGE = "OUT_OF_RANGE"
+    UNIMPLEMENTED = "UNIMPLEMENTED"
+    INTERNAL = "INTERNAL"
+    UNAVAILABLE = "UNAVAILABLE"
+    DATA_LOSS = "DATA_LOSS"
+    UNAUTHENTICATED = "UNAUTHENTICATED"
+
+
+class ProbeResult(Enum):
+    """What one active check found."""
+
+    GOOD = auto()
+    """The worker says SERVING."""
+    NOT_SERVING = auto()
+    """The worker answers, and says otherwise."""
+    UNREACHABLE = auto()
+    """No connection."""
+    TIMEOUT = auto()
+    """No answer in time."""
+    AUTH = auto()
+    """The worker does not take the password."""
+    ERROR = auto()
+    """Any other answer."""
+
+
+class SlotPhase(Enum):
+    """State of a worker's slot; in this order within one occupation."""
+
+    BUSY = 0
+    ABANDONED = 1
+    """Its call is gone, the compute thread still runs."""
+    FREE = 2
+
+
+# Events ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The shell is ready to probe."""
+
+    now_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StartupOver:
+    """The first probe round is over: everyone answered, or its time is up."""
+
+    now_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """The moment asked for by `Wake` has come."""
+
+    now_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A client wants a call."""
+
+    now_s: float
+    call_id: str
+    slow: bool = False
+    timeout_s: float | None = None
+    """The client's own patience, in s; None: what the configuration allows."""
+    size_bytes: int = 0
+    """Size of the body; only looked at when there is no room inside (`Pool.has_room`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnded:
+    """A started attempt ended by itself."""
+
+    now_s: float
+    call_id: str
+    code: Code = Code.OK
+    reason: str = ""
+    """The worker's own `ErrorInfo.reason`, empty when the status did not come from its code."""
+    retry_after_s: float | None = None
+    """From `RetryInfo`, in s."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallGone:
+    """The client left; the shell has cancelled what ran."""
+
+    now_s: float
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeEnded:
+    """An active check is over."""
+
+    now_s: float
+    endpoint: str
+    result: ProbeResult
+    evidence: str = ""
+    """In words, for log and operators."""
+
+
+@dataclass(frozen=True, slots=True)
+class HealthTold:
+    """The health `Watch` stream says something."""
+
+    now_s: float
+    endpoint: str
+    serving: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLost:
+    """An established health stream broke."""
+
+    now_s: float
+    endpoint: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatusTold:
+    """One message of the `WatchStatus` stream."""
+
+    now_s: float
+    endpoint: str
+    asked_s: float
+    """When the stream was opened that brought it."""
+    boot_id: str
+    serving: bool
+    cause: Cause | None = None
+    """Why it does not serve; None when it does."""
+    evidence: str = ""
+    epoch: int = 0
+    phase: SlotPhase = SlotPhase.FREE
+    call_id: str = ""
+    """`x-call-id` of the call in the slot."""
+    stage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StatusLost:
+    """The `WatchStatus` stream broke: what it said of the slot is out of date."""
+
+    now_s: float
+    endpoint: str
+
+
+Event = (
+    Started
+    | StartupOver
+    | Tick
+    | Submitted
+    | CallEnded
+    | CallGone
+    | ProbeEnded
+    | HealthTold
+    | ConnectionLost
+    | StatusTold
+    | StatusLost
+)
+
+
+# Decisions ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Run an attempt of the call on this endpoint now; report `CallEnded`, or `CallGone` when its client leaves."""
+
+    call_id: str
+    endpoint: str
+    timeout_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Hand the client what the worker answered last: a result, or its refusal of the input."""
+
+    call_id: str
+    endpoint: str
+    attempts: int
+    queue_s: float
+
+
+FailReason = Literal["NO_WORKER", "BUSY", "WORKER_FAILED", "DEADLINE"]
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """Tell the client that the system has no answer."""
+
+    call_id: str
+    reason: FailReason
+    retry_after_s: float
+    endpoint: str
+    """The last one that was tried; empty when none was."""
+    attempts: int
+    queue_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Check this endpoint now; report `ProbeEnded`."""
+
+    endpoint: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskStatus:
+    """Open the `WatchStatus` stream anew: what it says must be younger than this decision."""
+
+    endpoint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """One structured line."""
+
+    level: Literal["info", "warning"]
+    event: str
+    fields: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Send `Tick` at this moment; replaces the one asked for before."""
+
+    at_s: float
+
+
+Decision = Start | Finish | Fail | Probe | AskStatus | Log | Wake

@@ -1,0 +1,1 @@
+"""The shell around the pool: channels, streams and clock. Nothing here decides."""

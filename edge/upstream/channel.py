@@ -1,0 +1,131 @@
+"""One gRPC channel per endpoint, and what may be called over it."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc
+from google.protobuf.message import Message
+from grpc_health.v1 import health_pb2_grpc
+from hair.analysis.v1 import analyze_service_pb2, analyze_service_pb2_grpc
+from hair.worker.v1 import worker_service_pb2_grpc
+
+from hairmesh import wire
+
+_OPTIONS: tuple[tuple[str, int], ...] = (
+    *wire.CLIENT_OPTIONS,
+    ("grpc.enable_http_proxy", 0),  # workers are inside: http_proxy in the environment is not meant for them
+    ("grpc.use_local_subchannel_pool", 1),  # two edges in one process share no connection, so neither shares its loss
+    ("grpc.enable_retries", 0),  # the pool alone retries, and knows where
+)
+
+_ANALYZE = analyze_service_pb2.DESCRIPTOR.services_by_name["AnalyzeService"]
+UNARY_METHODS: tuple[str, ...] = tuple(method.name for method in _ANALYZE.methods if not method.server_streaming)
+
+
+class ChannelSecurityError(ValueError):
+    """The settings for TLS or the password cannot work. The message names the setting, never a secret."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelSecurity:
+    """How channels to workers are secured: `worker_tls` of the configuration.
+
+    TLS is on when `ca` is given, mutual TLS when `cert` and `key` are too. Plaintext goes to loopback only, unless
+    `insecure` says otherwise.
+    """
+
+    ca: Path | None = None
+    """PEM file of the authority that signed the workers' certificates."""
+    cert: Path | None = None
+    """PEM file of the edge's own certificate chain."""
+    key: Path | None = None
+    """PEM file of its private key."""
+    insecure: bool = False
+    """Whether plaintext to other machines is allowed."""
+
+    def __post_init__(self) -> None:
+        """Raise `ChannelSecurityError` for halves of pairs and for contradictions."""
+        if (self.cert is None) != (self.key is None):
+            raise ChannelSecurityError("worker_tls: cert and key belong together")
+        if self.cert is not None and self.ca is None:
+            raise ChannelSecurityError("worker_tls: cert and key need ca, the authority of the workers' certificates")
+        if self.ca is not None and self.insecure:
+            raise ChannelSecurityError("worker_tls: ca turns TLS on, insecure allows plaintext: keep one of them")
+
+    def credentials(self) -> grpc.ChannelCredentials | None:
+        """Credentials for every channel; None: plaintext. Reads the files; raises `ChannelSecurityError`."""
+        if self.ca is None:
+            return None
+        return grpc.ssl_channel_credentials(
+            root_certificates=_read("ca", self.ca),
+            private_key=None if self.key is None else _read("key", self.key),
+            certificate_chain=None if self.cert is None else _read("cert", self.cert),
+        )
+
+    def check_target(self, target: str) -> None:
+        """Raise `ChannelSecurityError` when `target` would get plaintext over a network and nobody allowed it."""
+        if self.ca is None and not self.insecure and not is_loopback(target):
+            raise ChannelSecurityError(
+                f"workers: {target} is not on this machine: give worker_tls.ca, or allow plaintext in words with"
+                ' "worker_tls": {"insecure": true}'
+            )
+
+
+def _read(setting: str, path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ChannelSecurityError(f"worker_tls.{setting}: cannot read {path}: {error.strerror}") from error
+
+
+def is_loopback(target: str) -> bool:
+    """Whether `host:port` never leaves this machine, by what is written; names other than localhost may move."""
+    host = target.rpartition(":")[0].strip("[]")
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def check_password(password: str) -> None:
+    """Raise `ChannelSecurityError` for a password that gRPC metadata cannot carry."""
+    if not password:
+        raise ChannelSecurityError("shared_password: is empty")
+    if not (password.isascii() and password.isprintable()):
+        raise ChannelSecurityError("shared_password: only printable ASCII: gRPC metadata carries nothing else")
+    if password != password.strip():
+        raise ChannelSecurityError("shared_password: no space at either end: gRPC metadata drops it")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The channel to one endpoint, with everything called over it made once."""
+
+    target: str
+    channel: grpc.aio.Channel
+    calls: Mapping[str, grpc.aio.UnaryUnaryMultiCallable[Message, Message]] = field(repr=False)
+    """The unary RPCs of `AnalyzeService` by name."""
+    health: health_pb2_grpc.HealthStub = field(repr=False)
+    worker: worker_service_pb2_grpc.WorkerServiceAsyncStub = field(repr=False)
+
+    @classmethod
+    def open(cls, target: str, credentials: grpc.ChannelCredentials | None) -> Link:
+        """A channel that connects with its first call."""
+        if credentials is None:
+            channel = grpc.aio.insecure_channel(target, options=_OPTIONS)
+        else:
+            channel = grpc.aio.secure_channel(target, credentials, options=_OPTIONS)
+        analyze = analyze_service_pb2_grpc.AnalyzeServiceStub(channel)
+        return cls(
+            target=target,
+            channel=channel,
+            calls={name: getattr(analyze, name) for name in UNARY_METHODS},
+            health=health_pb2_grpc.HealthStub(channel),
+            worker=worker_service_pb2_grpc.WorkerServiceStub(channel),
+        )
