@@ -63,9 +63,8 @@ class HealthCheckConfig:
             _require(getattr(self, name) > 0, f"health_check.{name}", getattr(self, name), "must be above 0")
         for name in ("unhealthy_threshold", "healthy_threshold"):
             _require(getattr(self, name) >= 1, f"health_check.{name}", getattr(self, name), "must be at least 1")
-        _require(
-            self.cooldown_seconds >= 0, "health_check.cooldown_seconds", self.cooldown_seconds, "must not be negative"
-        )
+        cooldown_s = self.cooldown_seconds
+        _require(cooldown_s >= 0, "health_check.cooldown_seconds", cooldown_s, "must not be negative")
         _require(
             self.cooldown_max_seconds >= cooldown_s,
             "health_check.cooldown_max_seconds",
