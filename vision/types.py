@@ -394,4 +394,4 @@ class MeasureResult:
 
 
 Parser = Callable[[NDArray[np.float32]], NDArray[np.float32]]
-"""(N, 3, 512, 512) normalized crops to (N, 19, 512, 512) logits."""
+"""(N, 3, 512, 512) normalized crops to (N, 19, 64, 64) logits, one cell per 8 × 8 pixels."""

@@ -1,0 +1,92 @@
+"""Runs the face parser: onnxruntime on a CPU, torch in half precision on a GPU."""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import version
+from pathlib import Path
+from typing import Literal, Protocol
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+
+from vision.errors import ModelError
+from vision.models import ModelFiles
+
+Device = Literal["auto", "cpu", "cuda"]
+
+INPUT_NAME = "crops"
+OUTPUT_NAME = "logits"
+WEIGHTS_KEY = "weights_sha256"
+"""Metadata entry that ties an ONNX file to the weights it was made from."""
+_NVIDIA_NODES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))
+
+
+class ParserRuntime(Protocol):
+    """Normalized crops (N, 3, H, W), H and W multiples of 32, to logits (N, 19, H/8, W/8), both float32."""
+
+    @property
+    def device(self) -> str:
+        """`cpu` or `cuda`."""
+
+    @property
+    def version(self) -> str:
+        """Name and version of the library that computes."""
+
+    def __call__(self, crops: NDArray[np.float32]) -> NDArray[np.float32]:
+        """One forward."""
+
+
+def load_parser(files: ModelFiles, device: Device) -> ParserRuntime:
+    """The parser on `device`; `auto` takes a GPU where there is one. Raises `ModelError`."""
+    if device == "cpu" or (device == "auto" and not any(node.exists() for node in _NVIDIA_NODES)):
+        return OnnxParser(files)
+    # torch takes two seconds and 300 MB: a worker on a CPU never loads it.
+    from vision.torch_parser import TorchParser, cuda_available  # noqa: PLC0415
+
+    if cuda_available():
+        return TorchParser(files)
+    if device == "cuda":
+        raise ModelError("the configuration asks for device cuda, and torch sees no usable GPU")
+    return OnnxParser(files)
+
+
+class OnnxParser:
+    """onnxruntime on the CPUs this process may use."""
+
+    device = "cpu"
+    version = f"onnxruntime {version('onnxruntime')}"
+
+    def __init__(self, files: ModelFiles) -> None:
+        if not files.parser_onnx.is_file():
+            _export(files)
+        try:
+            self._session = _session(files.parser_onnx)
+        except Exception:  # noqa: BLE001  (onnxruntime's error types are not public: whatever it says, make it anew once)
+            _export(files)
+            self._session = _session(files.parser_onnx)
+        made_from = self._session.get_modelmeta().custom_metadata_map.get(WEIGHTS_KEY)
+        if made_from != files.parser_weights_sha256:
+            raise ModelError(
+                f"{files.parser_onnx} was made from other weights ({made_from}); delete it, it is made again"
+            )
+
+    def __call__(self, crops: NDArray[np.float32]) -> NDArray[np.float32]:
+        """See `ParserRuntime`."""
+        logits: NDArray[np.float32] = self._session.run(None, {INPUT_NAME: crops})[0]
+        return logits
+
+
+def _export(files: ModelFiles) -> None:
+    from vision.onnx_export import export  # noqa: PLC0415  (needs torch, and only once per machine)
+
+    export(files.parser_weights, files.parser_weights_sha256, files.parser_onnx)
+
+
+def _session(path: Path) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = len(os.sched_getaffinity(0))
+    # Threads that spin between forwards starve the thread that answers health checks, and gain nothing measurable.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
