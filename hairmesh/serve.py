@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from rich.console import Console
 
 from hairmesh.client import MEASURE_ROUTE, Client
 from hairmesh.demo_inputs import studio_portrait
-from hairmesh.stack import Stack, StackError, ends_on_signals, write_private
+from hairmesh.stack import Stack, StackError, console_script, ends_on_signals, write_private
 from hairmesh.wire import ANALYZE_SERVICE, TOKEN_KEY
 
 CHECK_S = 0.5
@@ -58,7 +57,7 @@ class Service:
             self._stack.edge.check_running()
             for worker in self._stack.workers:
                 if worker.has_ended():
-                    again = f"{_program('hairmesh-worker')} --config {_short(worker.config_path)}"
+                    again = f"{_short(worker.program)} --config {_short(worker.config_path)}"
                     self._say(f"{worker.name} ({worker.address}) is gone. To start it again: {again}")
                     worker.process = None
             time.sleep(CHECK_S)
@@ -84,7 +83,7 @@ class Service:
         self._say("\nThe same straight from a worker over gRPC; schema by reflection, password from a private file:\n")
         self._say(
             f"""  (printf '{{"annotate":false,"photo":{{"data":"'; base64 -w0 {photo}; printf '"}}}}') |\n"""
-            f"    {_program('buf')} curl --protocol grpc -H @{_short(self._grpc_header)} -d @- "
+            f"    {_short(console_script('buf'))} curl --protocol grpc -H @{_short(self._grpc_header)} -d @- "
             f"http://{worker.address}/{ANALYZE_SERVICE}/Measure"
         )
         self._say("\nCtrl-C stops everything and removes pictures and passwords.")
@@ -112,10 +111,6 @@ class Service:
         self._grpc_header.unlink(missing_ok=True)
         for complaint in self._stack.stop():
             self._say(f"serve: {complaint}")
-
-
-def _program(name: str) -> str:
-    return _short(Path(sys.executable).with_name(name))
 
 
 def _short(path: Path) -> str:

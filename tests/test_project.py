@@ -1,0 +1,104 @@
+"""What holds the project together: pins, versions, ignored secrets, generated code, make targets."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+import hairmesh
+
+ROOT = Path(__file__).parent.parent
+OURS = {"hairmesh", "hairmesh-protos"}
+
+
+def pyproject(folder: Path = ROOT) -> dict[str, Any]:
+    return dict(tomllib.loads((folder / "pyproject.toml").read_text())["project"])
+
+
+def pins() -> dict[str, str]:
+    lines = [line.split("#")[0].strip() for line in (ROOT / "requirements.lock").read_text().splitlines()]
+    return {canonicalize_name(name): version for name, _, version in (line.partition("==") for line in lines if line)}
+
+
+def direct_dependencies() -> list[Requirement]:
+    project = pyproject()
+    texts = list(project["dependencies"])
+    for extra in project["optional-dependencies"].values():
+        texts += extra
+    return [requirement for text in texts if (requirement := Requirement(text)).name not in OURS]
+
+
+@pytest.mark.parametrize("requirement", direct_dependencies(), ids=str)
+def test_every_direct_dependency_is_pinned_as_pyproject_allows(requirement: Requirement) -> None:
+    version = pins().get(canonicalize_name(requirement.name))
+    assert version, f"{requirement} is not in requirements.lock: run `make lock`"
+    assert requirement.specifier.contains(version), f"{requirement} but {version} is locked: run `make lock`"
+
+
+def test_lock_names_no_index_and_no_build() -> None:
+    text = (ROOT / "requirements.lock").read_text()
+    assert not re.search(r"https?://|^-|\+cpu", text, re.MULTILINE)
+
+
+def test_stubs_and_service_have_one_version() -> None:
+    stubs = pyproject(ROOT / "protos")["version"]
+    assert stubs == hairmesh.__version__ == metadata.version("hairmesh")
+    assert f"hairmesh-protos=={stubs}" in pyproject()["dependencies"]
+
+
+def test_stubs_need_protobuf_and_grpc_only() -> None:
+    names = {Requirement(text).name for text in pyproject(ROOT / "protos")["dependencies"]}
+    assert names == {"protobuf", "grpcio"}
+
+
+def test_generated_code_is_current() -> None:
+    script = ROOT / "scripts" / "gen_protos.sh"
+    result = subprocess.run([script, "--check"], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "edge_config.json",
+        "worker_config.json",
+        "deploy/edge_config.json",
+        "deploy/worker_config.json",
+        "worker1_config.local.json",
+        "out/serve.json",
+        "tls/server.pem",
+        "tls/server.key",
+        "static/annotations/a.png",
+        "request_log.jsonl",
+        "request_log.jsonl.1",
+        "79999_iter.pth",
+    ],
+)
+def test_secrets_and_patients_are_ignored_by_git(path: str) -> None:
+    assert subprocess.run(["git", "check-ignore", "-q", path], cwd=ROOT, check=False).returncode == 0
+
+
+def test_examples_are_not_ignored() -> None:
+    listed = subprocess.run(["git", "ls-files", "*.example.json"], cwd=ROOT, capture_output=True, text=True, check=True)
+    names = {Path(line).name for line in listed.stdout.split()}
+    assert {"edge_config.example.json", "worker_config.example.json"} <= names
+
+
+def test_make_lists_every_target() -> None:
+    listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for target in ("setup", "demo", "serve", "test", "test-long", "lint", "format", "protos", "bench"):
+        assert re.search(rf"^make {target} +\S", listed, re.MULTILINE), target
+
+
+def test_readme_names_both_commands() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert "make setup" in readme
+    assert "make demo" in readme
