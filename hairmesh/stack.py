@@ -172,26 +172,9 @@ class Stack:
         self.url = f"http://{self.edge.address}"
         self.request_log = self.folder / "request_log.jsonl"
         self._pictures = self.folder / "pictures"
-        health_check = {} if cooldown_seconds is None else {"health_check": {"cooldown_seconds": cooldown_seconds}}
         self._configs: dict[Path, dict[str, Any]] = {
-            self.edge.config_path: {
-                "listen": self.edge.address,
-                "public_base_url": self.url,
-                "workers": [worker.address for worker in self.workers],
-                "shared_password": self.token,
-                "admin_tokens": [self.admin_token],
-                "static": {"dir": str(self._pictures)},
-                "request_log": {"path": str(self.request_log)},
-                **health_check,
-            },
-            **{
-                worker.config_path: {
-                    "listen": worker.address,
-                    "accept_passwords": [self.token],
-                    "health": {"min_free_gb": MIN_FREE_GB, "resume_free_gb": MIN_FREE_GB, "deps": []},
-                }
-                for worker in self.workers
-            },
+            self.edge.config_path: self._edge_config(cooldown_seconds),
+            **{worker.config_path: self._worker_config(worker) for worker in self.workers},
         }
 
     def start(self) -> None:
@@ -248,6 +231,30 @@ class Stack:
     ) -> None:
         """Stop everything."""
         self.stop()
+
+    def _edge_config(self, cooldown_seconds: float | None) -> dict[str, Any]:
+        return {
+            "listen": self.edge.address,
+            "public_base_url": self.url,
+            "workers": [worker.address for worker in self.workers],
+            "shared_password": self.token,
+            "admin_tokens": [self.admin_token],
+            "health_check": {} if cooldown_seconds is None else {"cooldown_seconds": cooldown_seconds},
+            "static": {"dir": str(self._pictures)},
+            "request_log": {"path": str(self.request_log)},
+        }
+
+    def _worker_config(self, worker: Child) -> dict[str, Any]:
+        return {
+            "listen": worker.address,
+            "accept_passwords": [self.token],
+            "health": {
+                "min_free_gb": MIN_FREE_GB,
+                "resume_free_gb": MIN_FREE_GB,
+                "disk_paths": [str(self.folder)],
+            },
+            "drain_delay_seconds": 0,  # the edge stops first: nobody is left to be told
+        }
 
     @property
     def _children(self) -> list[Child]:
