@@ -17,7 +17,7 @@ def fetch(folder: Path | None) -> int:
     cache_dir = folder or models.default_cache_dir()
     console = Console(highlight=False)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         tasks: dict[tuple[str, str], TaskID] = {}
 
         def report(step: models.FetchProgress) -> None:

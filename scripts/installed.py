@@ -30,7 +30,7 @@ def differing_pins() -> list[str]:
         name, version = pin.split("==")
         present = installed.get(name.lower().replace("_", "-"))
         if present is None or present.split("+")[0] != version:
-            differing.append(f"{pin} (installed: {present})")
+            differing.append(pin)
     return differing
 
 
@@ -63,7 +63,7 @@ def main(arguments: list[str]) -> int:
             differing = differing_pins()
             if differing:
                 more = f" and {len(differing) - 3} more" if len(differing) > 3 else ""
-                sys.stdout.write(f"setup: to install: {', '.join(differing[:3])}{more}\n")
+                sys.stdout.write(f"setup: not in .venv yet: {', '.join(differing[:3])}{more}\n")
             return 1 if differing else 0
         case ["project"]:
             return 1 if project_differs() else 0
