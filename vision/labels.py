@@ -1,0 +1,123 @@
+"""Words and numbers inside pictures, in Chinese and English: one table for every name that may be drawn.
+
+The font in `fonts/` holds exactly the characters of these tables and of ASCII; after a change run
+`scripts/subset_font.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from vision.types import HairlineState, Lang, Scale, ScaleSource
+
+
+class Words(NamedTuple):
+    """One text in both languages."""
+
+    zh: str
+    en: str
+
+    def __call__(self, lang: Lang) -> str:
+        """The text in `lang`."""
+        return self.zh if lang is Lang.ZH else self.en
+
+
+MEASUREMENT: Mapping[str, Words] = {
+    "thirds.upper": Words("上庭", "Upper third"),
+    "thirds.middle": Words("中庭", "Middle third"),
+    "thirds.lower": Words("下庭", "Lower third"),
+    "thirds_nose_tip.upper": Words("上庭（鼻尖分界）", "Upper third (cut at nose tip)"),
+    "thirds_nose_tip.middle": Words("中庭（鼻尖分界）", "Middle third (cut at nose tip)"),
+    "thirds_nose_tip.lower": Words("下庭（鼻尖分界）", "Lower third (cut at nose tip)"),
+    "fifths.right_outer": Words("右眼外侧", "Outside right eye"),
+    "fifths.right_eye": Words("右眼", "Right eye"),
+    "fifths.middle": Words("两眼之间", "Between the eyes"),
+    "fifths.left_eye": Words("左眼", "Left eye"),
+    "fifths.left_outer": Words("左眼外侧", "Outside left eye"),
+    "face_height": Words("面高", "Face height"),
+    "face_width": Words("面宽", "Face width"),
+    "jaw_width": Words("下颌宽", "Jaw width"),
+    "temple_width": Words("颞部宽", "Temple width"),
+    "intercanthal_width": Words("内眦间距", "Intercanthal width"),
+    "palpebral_width.left": Words("左睑裂宽", "Left palpebral width"),
+    "palpebral_width.right": Words("右睑裂宽", "Right palpebral width"),
+    "pupillary_distance": Words("瞳距", "Pupillary distance"),
+    "nose_width": Words("鼻宽", "Nose width"),
+    "mouth_width": Words("口宽", "Mouth width"),
+    "brow_to_hairline.left": Words("左眉至发际线", "Left brow to hairline"),
+    "brow_to_hairline.right": Words("右眉至发际线", "Right brow to hairline"),
+    "mid_frontal_height": Words("额正中高", "Mid-frontal height"),
+    "temple_recession.left": Words("左额角退缩", "Left temple recession"),
+    "temple_recession.right": Words("右额角退缩", "Right temple recession"),
+    "golden_triangle_angle": Words("黄金三角角度", "Golden triangle angle"),
+}
+"""By the dotted names of `vision.types.Facts.measurements`: all of them. Left and right are the subject's."""
+
+RIGHT = Words("右", "R")
+LEFT = Words("左", "L")
+FIFTHS = Words("五眼", "Fifths")
+EYE_UNIT = Words("眼宽 = 1", "eye = 1")
+"""What the ratios of the fifths divide by: the mean palpebral width."""
+BROW_TO_HAIRLINE = Words("眉至发际线", "Brow to hairline")
+TEMPLE_RECESSION = Words("额角退缩", "Temple recession")
+HAIRLINE = Words("发际线", "Hairline")
+SIDES = Words("左右以本人为准", "Left and right are the subject's own")
+INTERVAL = Words("95% 区间", "95% interval")
+SCALE: Mapping[ScaleSource | None, Words] = {
+    ScaleSource.IRIS: Words("比例尺：虹膜", "Scale: iris"),
+    ScaleSource.PUPILLARY_DISTANCE: Words("比例尺：瞳距", "Scale: pupillary distance"),
+    None: Words("无比例尺，仅显示比例", "No scale: proportions only"),
+}
+
+HAIRLINE_NOTE: Mapping[HairlineState, Words] = {
+    HairlineState.OCCLUDED: Words("发际线被遮挡，未测量上庭", "Hairline hidden: upper third not measured"),
+    HairlineState.HAT: Words("帽子遮住发际线，未测量上庭", "Hat over the hairline: upper third not measured"),
+    HairlineState.NONE: Words("照片中没有发际线，未测量上庭", "No hairline in the photo: upper third not measured"),
+}
+"""What a picture without a trichion says."""
+
+WARNING: Mapping[str, Words] = {
+    "CHILD": Words("儿童：成人标准不适用", "Child: adult norms do not hold"),
+    "PERSPECTIVE": Words("拍摄距离过近，比例有透视误差", "Taken too close: perspective distorts proportions"),
+    "NOT_A_PHOTO": Words("可能不是真人照片，数值不可靠", "May not be a photo of a person: values unreliable"),
+    "GLASSES": Words("佩戴眼镜，区间较宽", "Glasses: wider interval"),
+}
+"""Warnings that belong on the picture, by `PhotoWarning.reason`; others stand in the answer alone."""
+
+
+def mm(value: float) -> str:
+    """A length in millimetres with its unit."""
+    return f"{value:.1f} mm"
+
+
+def bare_mm(value: float) -> str:
+    """A length in millimetres where the unit stands elsewhere."""
+    return f"{value:.1f}"
+
+
+def share(ratio: float) -> str:
+    """A ratio as a whole percentage."""
+    return f"{100 * ratio:.0f}%"
+
+
+def times(ratio: float) -> str:
+    """A ratio to a unit that stands elsewhere."""
+    return f"{ratio:.2f}"
+
+
+def interval(scale: Scale, lang: Lang) -> str:
+    """The 95 % interval common to all lengths of the picture."""
+    return f"{INTERVAL(lang)} ±{scale.causes.total_pct:.1f}%"
+
+
+def characters() -> set[str]:
+    """Every character that a picture may hold: printable ASCII, that of the numbers, and that of all tables."""
+    tables: list[Words] = [value for value in globals().values() if isinstance(value, Words)]
+    for table in (MEASUREMENT, SCALE, HAIRLINE_NOTE, WARNING):
+        tables.extend(table.values())
+    return (
+        {chr(code) for code in range(0x20, 0x7F)}
+        | set("±·×°–—²")
+        | {c for words in tables for c in words.zh + words.en}
+    )
