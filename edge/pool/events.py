@@ -65,15 +65,6 @@ class ProbeResult(Enum):
     """Any other answer."""
 
 
-class SlotPhase(Enum):
-    """State of a worker's slot; in this order within one occupation."""
-
-    BUSY = 0
-    ABANDONED = 1
-    """Its call is gone, the compute thread still runs."""
-    FREE = 2
-
-
 # Events ---------------------------------------------------------------------------------------------------------------
 
 
@@ -167,17 +158,19 @@ class StatusTold:
     now_s: float
     endpoint: str
     asked_s: float
-    """When the stream was opened that brought it."""
+    """When the stream that brought it was opened."""
     boot_id: str
-    serving: bool
+    """Random id of the worker's process."""
     cause: Cause | None = None
     """Why it does not serve; None when it does."""
     evidence: str = ""
-    epoch: int = 0
-    phase: SlotPhase = SlotPhase.FREE
+    """Its reasons, in words."""
+    taken: bool = False
+    """Whether its slot is taken, by a call or by the thread of an abandoned one."""
     call_id: str = ""
-    """`x-call-id` of the call in the slot."""
+    """`x-call-id` of the call that took it."""
     stage: str = ""
+    """What that call does now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import grpc
 from google.protobuf.message import Message
-from grpc_health.v1 import health_pb2_grpc
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from hair.analysis.v1 import analyze_service_pb2, analyze_service_pb2_grpc
 from hair.worker.v1 import worker_service_pb2_grpc
 
@@ -111,7 +111,10 @@ class Link:
     channel: grpc.aio.Channel
     calls: Mapping[str, grpc.aio.UnaryUnaryMultiCallable[Message, Message]] = field(repr=False)
     """The unary RPCs of `AnalyzeService` by name."""
-    health: health_pb2_grpc.HealthStub = field(repr=False)
+    check: grpc.aio.UnaryUnaryMultiCallable[HealthCheckRequest, HealthCheckResponse] = field(repr=False)
+    """One health check."""
+    watch: grpc.aio.UnaryStreamMultiCallable[HealthCheckRequest, HealthCheckResponse] = field(repr=False)
+    """The health stream."""
     worker: worker_service_pb2_grpc.WorkerServiceAsyncStub = field(repr=False)
 
     @classmethod
@@ -126,6 +129,15 @@ class Link:
             target=target,
             channel=channel,
             calls={name: getattr(analyze, name) for name in UNARY_METHODS},
-            health=health_pb2_grpc.HealthStub(channel),
+            check=channel.unary_unary(
+                "/grpc.health.v1.Health/Check",
+                request_serializer=HealthCheckRequest.SerializeToString,
+                response_deserializer=HealthCheckResponse.FromString,
+            ),
+            watch=channel.unary_stream(
+                "/grpc.health.v1.Health/Watch",
+                request_serializer=HealthCheckRequest.SerializeToString,
+                response_deserializer=HealthCheckResponse.FromString,
+            ),
             worker=worker_service_pb2_grpc.WorkerServiceStub(channel),
         )

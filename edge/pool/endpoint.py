@@ -1,0 +1,262 @@
+"""One worker as the pool sees it: the state machine, its thresholds and its cooldown.
+
+All transitions stand in `TRANSITIONS`. Two rules stand above it:
+
+- A cooldown outranks every probe and everything the worker says of itself: EJECTED ends only after it, by the next good
+  probe (SERVING) or by enough bad ones (NOT_SERVING).
+- Nothing but good probes ever brings a worker back. What it says (`Watch`, `WatchStatus`) can take it out at once, and
+  otherwise only causes a probe.
+
+An illegal transition raises `IllegalTransitionError` and changes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from enum import Enum, StrEnum, auto
+from typing import Final
+
+from edge.pool import config as fixed
+from edge.pool.config import HealthCheckConfig
+from edge.pool.events import Cause, ProbeResult
+
+
+class State(StrEnum):
+    """Where a worker stands. Only SERVING is online."""
+
+    UNKNOWN = "UNKNOWN"
+    """Not judged yet."""
+    SERVING = "SERVING"
+    """Gets calls."""
+    NOT_SERVING = "NOT_SERVING"
+    """Offline by probes or by its own word; back after `healthy_threshold` good probes."""
+    EJECTED = "EJECTED"
+    """A call failed on it; out for the whole cooldown."""
+    DRAINING = "DRAINING"
+    """Said that it is going; out until a new process answers at its address."""
+
+
+class Trigger(Enum):
+    """What moves a state, after thresholds."""
+
+    PROBES_GOOD = auto()
+    PROBES_BAD = auto()
+    TOLD_DOWN = auto()
+    """The worker itself said that it cannot serve."""
+    TOLD_DRAINING = auto()
+    CALL_FAILED = auto()
+    NEW_BOOT = auto()
+    """Another process answers at its address."""
+
+
+STAYS: Final = None
+"""Heard, and nothing changes, not even the cause."""
+
+TRANSITIONS: Mapping[State, Mapping[Trigger, State | None]] = {
+    State.UNKNOWN: {
+        Trigger.PROBES_GOOD: State.SERVING,
+        Trigger.PROBES_BAD: State.NOT_SERVING,
+        Trigger.TOLD_DOWN: State.NOT_SERVING,
+        Trigger.TOLD_DRAINING: State.DRAINING,
+        Trigger.NEW_BOOT: STAYS,
+        # no CALL_FAILED: it never got a call in this life
+    },
+    State.SERVING: {
+        Trigger.PROBES_GOOD: STAYS,
+        Trigger.PROBES_BAD: State.NOT_SERVING,
+        Trigger.TOLD_DOWN: State.NOT_SERVING,
+        Trigger.TOLD_DRAINING: State.DRAINING,
+        Trigger.CALL_FAILED: State.EJECTED,
+        Trigger.NEW_BOOT: STAYS,
+    },
+    State.NOT_SERVING: {
+        Trigger.PROBES_GOOD: State.SERVING,
+        Trigger.PROBES_BAD: State.NOT_SERVING,
+        Trigger.TOLD_DOWN: State.NOT_SERVING,
+        Trigger.TOLD_DRAINING: State.DRAINING,
+        Trigger.CALL_FAILED: State.EJECTED,  # the same end, whether Watch or the failed call came first
+        Trigger.NEW_BOOT: STAYS,
+    },
+    State.EJECTED: {  # PROBES_GOOD and PROBES_BAD only once the cooldown is over
+        Trigger.PROBES_GOOD: State.SERVING,
+        Trigger.PROBES_BAD: State.NOT_SERVING,
+        Trigger.TOLD_DOWN: STAYS,
+        Trigger.TOLD_DRAINING: STAYS,
+        Trigger.CALL_FAILED: STAYS,  # a call begun before: it may lengthen the cooldown, never counts again
+        Trigger.NEW_BOOT: STAYS,
+    },
+    State.DRAINING: {
+        Trigger.PROBES_GOOD: STAYS,
+        Trigger.PROBES_BAD: STAYS,
+        Trigger.TOLD_DOWN: STAYS,
+        Trigger.TOLD_DRAINING: STAYS,
+        Trigger.CALL_FAILED: STAYS,
+        Trigger.NEW_BOOT: State.UNKNOWN,
+    },
+}
+
+PROBE_CAUSES: Mapping[ProbeResult, Cause] = {
+    ProbeResult.NOT_SERVING: Cause.PROBE,
+    ProbeResult.UNREACHABLE: Cause.UNREACHABLE,
+    ProbeResult.TIMEOUT: Cause.PROBE,
+    ProbeResult.AUTH: Cause.AUTH,
+    ProbeResult.ERROR: Cause.PROBE,
+}
+"""Cause of a worker taken out by bad probes."""
+
+
+class IllegalTransitionError(RuntimeError):
+    """A trigger that cannot come in this state: a fault of the pool itself."""
+
+
+class Endpoint:
+    """One worker address: state, counters, cooldown. Times in s on the shell's clock."""
+
+    def __init__(self, target: str, *, primary: bool, health: HealthCheckConfig) -> None:
+        self.target = target
+        self.primary = primary
+        self.health = health
+        self.state = State.UNKNOWN
+        self.cause: Cause | None = None
+        self.evidence = ""
+        self.ever_online = False
+
+        self.good_probes = 0
+        self.bad_probes = 0
+        self.probing = False
+        self.next_probe_s = math.inf
+        self.connection_lost = False
+        """A stream broke since the last probe began."""
+        self._confirming = False
+        """The running probe began after a stream broke: no connection again means gone."""
+
+        self.ejections = 0
+        """Doublings that the next cooldown gets."""
+        self.cooldown_until_s = -math.inf
+        self._good_calls = 0
+
+        self.boot_id = ""
+        self._booted_s = -math.inf
+        self.told: Cause | None = None
+        """Why the worker last said that it does not serve; None when it last said that it does."""
+
+        self.busy_until_s = -math.inf
+        """It refused as busy: left alone until then."""
+        self.taken = False
+        """Its slot is taken, and not by us."""
+        self.stage = ""
+        """What the call in its slot does, by its own word."""
+
+    def __repr__(self) -> str:
+        """State first: tests and logs read it."""
+        cause = f"({self.cause})" if self.cause else ""
+        until = f" until {self.cooldown_until_s:.3f} s" if self.state is State.EJECTED else ""
+        return f"<{self.target} {self.state}{cause}{until}>"
+
+    @property
+    def online(self) -> bool:
+        """The flag by which calls are dispatched and `/monitor` counts."""
+        return self.state is State.SERVING
+
+    @property
+    def standing(self) -> tuple[State, Cause | None]:
+        """What a log line about a change compares."""
+        return self.state, self.cause
+
+    def cooldown_left_s(self, now_s: float) -> float:
+        """Time until probes may decide again, in s; 0 outside a cooldown, and always with `cooldown_seconds: 0`."""
+        if self.state is not State.EJECTED or self.health.cooldown_seconds == 0:
+            return 0.0
+        return max(0.0, self.cooldown_until_s - now_s)
+
+    def probe_began(self) -> None:
+        """An active check is on its way."""
+        self.probing = True
+        self._confirming, self.connection_lost = self.connection_lost, False
+
+    def probe_ended(self, now_s: float, result: ProbeResult, evidence: str) -> None:
+        """Count one active check and let the thresholds decide."""
+        self.probing = False
+        cooling = self.cooldown_left_s(now_s) > 0
+        if result is ProbeResult.GOOD:
+            self.good_probes += 1
+            self.bad_probes = 0
+            enough = self.state is State.EJECTED or self.good_probes >= self.health.healthy_threshold
+            if enough and not cooling:
+                self.told = None
+                self._fire(now_s, Trigger.PROBES_GOOD, None, evidence)
+            return
+        self.bad_probes += 1
+        self.good_probes = 0
+        gone = self._confirming and result is ProbeResult.UNREACHABLE
+        if (gone or self.bad_probes >= self.health.unhealthy_threshold) and not cooling:
+            cause = PROBE_CAUSES[result]
+            if result is ProbeResult.NOT_SERVING and self.told is not None:
+                cause = self.told
+            self._fire(now_s, Trigger.PROBES_BAD, cause, evidence)
+
+    def told_down(self, now_s: float, cause: Cause | None, evidence: str) -> None:
+        """The worker said that it does not serve; `cause` None: it did not say why."""
+        self.told = cause or self.told or Cause.PROBE
+        trigger = Trigger.TOLD_DRAINING if self.told is Cause.DRAINING else Trigger.TOLD_DOWN
+        self._fire(now_s, trigger, self.told, evidence)
+
+    def told_serving(self) -> bool:
+        """The worker said that it serves, which restores nothing. Whether it had said otherwise before."""
+        news = self.told is not None
+        self.told = None
+        return news
+
+    def boot_seen(self, now_s: float, boot_id: str) -> bool:
+        """The process behind the address said who it is. Whether it is another one than before."""
+        if boot_id == self.boot_id:
+            return False
+        first, self.boot_id = self.boot_id == "", boot_id
+        if first and self.state is not State.DRAINING:
+            return False  # nothing known before to compare with; if it still drains, the same message says so
+        self._booted_s = now_s
+        self.told = None
+        self._fire(now_s, Trigger.NEW_BOOT, None, "new process")
+        return True
+
+    def call_good(self) -> None:
+        """A call was answered: enough of them take one doubling off the next cooldown."""
+        if self.ejections == 0:
+            return
+        self._good_calls += 1
+        if self._good_calls >= fixed.DECAY_GOOD_CALLS:
+            self._good_calls = 0
+            self.ejections -= 1
+
+    def call_failed(self, now_s: float, *, began_s: float, cause: Cause, evidence: str, chance: float) -> None:
+        """A call begun at `began_s` failed by the worker's fault: eject it, or lengthen its cooldown.
+
+        `chance` in [0, 1) is the cooldown's jitter.
+        """
+        if began_s < self._booted_s:
+            return  # on a process that is gone: says nothing about this one
+        if self.state is State.EJECTED:
+            self.cooldown_until_s = max(self.cooldown_until_s, now_s + self.health.cooldown_seconds)
+        self._fire(now_s, Trigger.CALL_FAILED, cause, evidence, chance=chance)
+
+    def _fire(self, now_s: float, trigger: Trigger, cause: Cause | None, evidence: str, *, chance: float = 0.0) -> None:
+        row = TRANSITIONS[self.state]
+        by_probe = trigger in {Trigger.PROBES_GOOD, Trigger.PROBES_BAD}
+        if trigger not in row or (by_probe and self.cooldown_left_s(now_s) > 0):
+            raise IllegalTransitionError(f"{self!r}: {trigger.name}")
+        after = row[trigger]
+        if after is STAYS:
+            return
+        if after is State.EJECTED:
+            self._eject(now_s, chance)
+        self.state, self.cause, self.evidence = after, cause, evidence
+        self.ever_online |= self.online
+
+    def _eject(self, now_s: float, chance: float) -> None:
+        promised_s = self.health.cooldown_seconds * 2**self.ejections
+        jittered_s = promised_s * (1 + fixed.COOLDOWN_JITTER * chance)
+        self.cooldown_until_s = now_s + min(jittered_s, self.health.cooldown_max_seconds)
+        self._good_calls = 0
+        if 0 < promised_s < self.health.cooldown_max_seconds:
+            self.ejections += 1

@@ -1,0 +1,73 @@
+"""Who holds which worker's slot.
+
+A slot is leased to a call by its id. It comes back when the worker's own answer to that call has arrived. An attempt
+that ends without one (cancelled, out of time, connection lost) leaves its lease behind: the worker's thread may still
+compute. Such a lease ends when a status that was *asked for after that end* shows the slot without that call, or
+another process; never by hope.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Lease:
+    """One worker's slot, held by one call."""
+
+    call_id: str
+    slow: bool
+    began_s: float
+    left_s: float | None = None
+    """When its attempt ended without proof that the slot is free; None while it runs."""
+
+
+class Leases:
+    """At most one lease per endpoint."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, Lease] = {}
+
+    def __repr__(self) -> str:
+        """Holders by endpoint; a left-behind lease in parentheses."""
+        held = (
+            f"{target}={lease.call_id if lease.left_s is None else f'({lease.call_id})'}"
+            for target, lease in self._held.items()
+        )
+        return f"<Leases {' '.join(held)}>"
+
+    def on(self, target: str) -> Lease | None:
+        """The lease on an endpoint's slot."""
+        return self._held.get(target)
+
+    def take(self, target: str, call_id: str, now_s: float, *, slow: bool) -> None:
+        """Lease a free slot. Raises `RuntimeError` when it is not free: a fault of the pool itself."""
+        if target in self._held:
+            raise RuntimeError(f"{target} is leased to {self._held[target].call_id}, not free for {call_id}")
+        self._held[target] = Lease(call_id, slow, now_s)
+
+    def give_back(self, target: str, call_id: str) -> None:
+        """The worker has answered this call: its slot is free. Another call's lease stays."""
+        lease = self._held.get(target)
+        if lease is not None and lease.call_id == call_id:
+            del self._held[target]
+
+    def leave_behind(self, target: str, call_id: str, now_s: float) -> bool:
+        """The attempt ended, its thread perhaps not. Whether a status must now be asked for."""
+        lease = self._held.get(target)
+        if lease is None or lease.call_id != call_id:
+            return False
+        lease.left_s = now_s
+        return True
+
+    def told(self, target: str, *, asked_s: float, call_id: str) -> bool:
+        """A status asked for at `asked_s` shows `call_id` in the slot. Whether a lease left behind ended by it."""
+        lease = self._held.get(target)
+        if lease is None or lease.left_s is None or asked_s < lease.left_s or call_id == lease.call_id:
+            return False
+        del self._held[target]
+        return True
+
+    def drop(self, target: str) -> None:
+        """Another process answers there: its slot is new."""
+        self._held.pop(target, None)

@@ -1,0 +1,91 @@
+"""What the end of an attempt means for its worker: one table by status code, one by the worker's own reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+
+from edge.pool.events import Cause, Code
+from hairmesh.wire import WorkerReason
+
+
+class Verdict(Enum):
+    """Meaning of one attempt's end."""
+
+    GOOD = auto()
+    """Answered."""
+    PASSED_ON = auto()
+    """Not the worker's fault: no strike, no retry; what it said goes to the client."""
+    FAILED = auto()
+    """The worker's fault: ejected, tried again elsewhere."""
+    AUTH = auto()
+    """It does not take our password: ejected with that cause, tried again elsewhere."""
+    TOOK_ITSELF_OUT = auto()
+    """It says itself that it cannot: NOT_SERVING with its cause, no cooldown, tried again elsewhere."""
+    DRAINING = auto()
+    """It is going: no strike, tried again elsewhere, not counted as a retry."""
+    BUSY = auto()
+    """Its slot is taken: back to the place in the queue, no strike, not counted as a retry."""
+    OUT_OF_TIME = auto()
+    """The request's own time is over before a full attempt's: no strike, nothing left to retry with."""
+
+
+BY_CODE: Mapping[Code, Verdict] = {
+    Code.OK: Verdict.GOOD,
+    Code.INVALID_ARGUMENT: Verdict.PASSED_ON,
+    Code.FAILED_PRECONDITION: Verdict.PASSED_ON,
+    Code.NOT_FOUND: Verdict.PASSED_ON,
+    Code.ALREADY_EXISTS: Verdict.PASSED_ON,
+    Code.OUT_OF_RANGE: Verdict.PASSED_ON,
+    Code.RESOURCE_EXHAUSTED: Verdict.PASSED_ON,  # a message above the limits; a busy slot says so itself, below
+    Code.UNAVAILABLE: Verdict.FAILED,
+    Code.DEADLINE_EXCEEDED: Verdict.FAILED,  # of a full attempt; see `judge`
+    Code.INTERNAL: Verdict.FAILED,
+    Code.UNKNOWN: Verdict.FAILED,
+    Code.DATA_LOSS: Verdict.FAILED,
+    Code.ABORTED: Verdict.FAILED,
+    Code.UNIMPLEMENTED: Verdict.FAILED,
+    Code.PERMISSION_DENIED: Verdict.FAILED,
+    Code.CANCELLED: Verdict.FAILED,  # by the worker: our own cancelling never comes back as an end
+    Code.UNAUTHENTICATED: Verdict.AUTH,
+}
+"""Every code, unless the worker gave one of the reasons below."""
+
+BY_REASON: Mapping[tuple[Code, str], Verdict] = {
+    (Code.RESOURCE_EXHAUSTED, WorkerReason.BUSY): Verdict.BUSY,
+    (Code.UNAVAILABLE, WorkerReason.DRAINING): Verdict.DRAINING,
+    (Code.UNAVAILABLE, WorkerReason.STARTING): Verdict.TOOK_ITSELF_OUT,
+    (Code.UNAVAILABLE, WorkerReason.DISK): Verdict.TOOK_ITSELF_OUT,
+    (Code.UNAVAILABLE, WorkerReason.DEPENDENCY): Verdict.TOOK_ITSELF_OUT,
+    (Code.UNAVAILABLE, WorkerReason.STALLED): Verdict.TOOK_ITSELF_OUT,
+    (Code.UNAVAILABLE, WorkerReason.MODELS): Verdict.TOOK_ITSELF_OUT,
+    (Code.UNAVAILABLE, WorkerReason.ACCELERATOR): Verdict.TOOK_ITSELF_OUT,
+}
+"""Where the worker's own reason changes what the code says."""
+
+CAUSES: Mapping[str, Cause] = {
+    "starting": Cause.MODELS,
+    "disk": Cause.DISK,
+    "dependency": Cause.DEPENDENCY,
+    "stalled": Cause.STALLED,
+    "models": Cause.MODELS,
+    "accelerator": Cause.ACCELERATOR,
+    "draining": Cause.DRAINING,
+}
+"""From a worker's word for why it does not serve, in lower case, to the pool's."""
+
+
+def cause_of(word: str) -> Cause:
+    """The pool's cause for a worker's word (`DISK`, `disk`); `probe` for one it does not know."""
+    return CAUSES.get(word.lower(), Cause.PROBE)
+
+
+def judge(code: Code, reason: str, *, full_time: bool) -> Verdict:
+    """What the end of an attempt means.
+
+    `reason` is the worker's own, or empty. `full_time`: whether the attempt had all the time that one may take, so that
+    running out of it is the worker's doing and not that of an impatient client.
+    """
+    if code is Code.DEADLINE_EXCEEDED and not full_time:
+        return Verdict.OUT_OF_TIME
+    return BY_REASON.get((code, reason), BY_CODE[code])

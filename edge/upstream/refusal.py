@@ -1,0 +1,66 @@
+"""What a failed RPC says: the worker's `google.rpc.Status` out of the trailing metadata."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import grpc
+from google.protobuf.message import DecodeError
+from google.rpc import error_details_pb2, status_pb2
+
+from edge.calls import DetailValue
+from edge.pool.events import Code
+from hairmesh.wire import ERROR_DOMAIN
+
+_DETAILS_KEY = "grpc-status-details-bin"
+_INTEGER = re.compile(r"[+-]?[0-9]{1,15}")
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One failed attempt."""
+
+    code: Code
+    reason: str = ""
+    """The worker's own; empty when the status was not made by its code."""
+    details: Mapping[str, DetailValue] = field(default_factory=dict)
+    """Measured value and limit; numbers as numbers."""
+    field: str = ""
+    """The field at fault."""
+    retry_after_s: float | None = None
+
+
+def read(error: grpc.aio.AioRpcError) -> Refusal:
+    """Everything our own workers put into an error. Details of other origin, or damaged ones, are left out."""
+    code = Code[error.code().name]
+    packed = (error.trailing_metadata() or {}).get(_DETAILS_KEY)
+    if not isinstance(packed, bytes):
+        return Refusal(code)
+    info, at_fault, retry = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest(), error_details_pb2.RetryInfo()
+    try:
+        for detail in status_pb2.Status.FromString(packed).details:
+            for message in (info, at_fault, retry):
+                if detail.Is(message.DESCRIPTOR):
+                    detail.Unpack(message)
+    except DecodeError:
+        return Refusal(code)
+    if info.domain != ERROR_DOMAIN:
+        return Refusal(code)
+    delay_s = retry.retry_delay.seconds + retry.retry_delay.nanos / 1e9
+    return Refusal(
+        code=code,
+        reason=info.reason,
+        details={name: _parsed(value) for name, value in info.metadata.items()},
+        field=at_fault.field_violations[0].field if at_fault.field_violations else "",
+        retry_after_s=delay_s if retry.HasField("retry_delay") else None,
+    )
+
+
+def _parsed(value: str) -> DetailValue:
+    """A number that was written into a string map; anything else stays text."""
+    if _INTEGER.fullmatch(value):
+        return int(value)
+    return float(value) if _NUMBER.fullmatch(value) else value

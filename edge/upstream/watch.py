@@ -1,0 +1,121 @@
+"""The two streams by which a worker tells of itself: health `Watch` and `WatchStatus`. Reconnecting, never deciding."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+
+import grpc
+import structlog
+from grpc_health.v1 import health_pb2
+from hair.worker.v1 import worker_service_pb2 as worker_pb2
+
+from edge.pool import events as ev
+from edge.pool.verdicts import cause_of
+from edge.upstream.channel import Link
+from hairmesh.wire import ANALYZE_SERVICE
+
+log = structlog.get_logger()
+
+REOPEN_S = 0.2
+"""Wait before a broken stream is opened again, in s; doubled up to `REOPEN_MAX_S` while nothing arrives. The connection
+itself follows the channel's own backoff (`hairmesh.wire.CLIENT_OPTIONS`): a stream waits for it without polling."""
+REOPEN_MAX_S = 2.0
+
+_NOT_CONNECTED = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED}
+
+Metadata = tuple[tuple[str, str], ...]
+Spawn = Callable[[Coroutine[object, object, None]], asyncio.Task[None]]
+
+
+class Watch:
+    """Both streams of one endpoint, as events.
+
+    A broken health stream is `ConnectionLost`, at once. `ask_status` opens the status stream anew, so that what it says
+    is younger than the question.
+    """
+
+    def __init__(self, link: Link, metadata: Metadata, *, emit: Callable[[ev.Event], None], spawn: Spawn) -> None:
+        self._link = link
+        self._metadata = metadata
+        self._emit = emit
+        self._spawn = spawn
+        self._status: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Open both, unless they are."""
+        if self._status is None:
+            self._spawn(self._watch_health())
+            self._status = self._spawn(self._watch_status())
+
+    def ask_status(self) -> None:
+        """Forget the running status stream, whatever it may still bring, and open another."""
+        if self._status is not None:
+            self._status.cancel()
+            self._status = self._spawn(self._watch_status())
+
+    async def _watch_health(self) -> None:
+        request = health_pb2.HealthCheckRequest(service=ANALYZE_SERVICE)
+        target, pause_s = self._link.target, REOPEN_S
+        while True:
+            stream = self._link.watch(request, metadata=self._metadata, wait_for_ready=True)
+            heard = False
+            try:
+                async for answer in stream:
+                    heard = True
+                    serving = answer.status == health_pb2.HealthCheckResponse.SERVING
+                    self._emit(ev.HealthTold(time.monotonic(), target, serving))
+            except grpc.aio.AioRpcError as error:
+                self._broke("Watch", error)
+            if heard:
+                self._emit(ev.ConnectionLost(time.monotonic(), target))
+            pause_s = await _pause(pause_s, heard=heard)
+
+    async def _watch_status(self) -> None:
+        request = worker_pb2.WatchStatusRequest()
+        target, pause_s = self._link.target, REOPEN_S
+        while True:
+            asked_s = time.monotonic()
+            stream = self._link.worker.WatchStatus(request, metadata=self._metadata, wait_for_ready=True)
+            heard = False
+            try:
+                async for answer in stream:
+                    heard = True
+                    self._emit(_told(target, asked_s, answer.status))
+            except grpc.aio.AioRpcError as error:
+                self._broke("WatchStatus", error)
+            if heard:
+                self._emit(ev.StatusLost(time.monotonic(), target))
+            pause_s = await _pause(pause_s, heard=heard)
+
+    def _broke(self, stream: str, error: grpc.aio.AioRpcError) -> None:
+        """Lost connections show as states of the pool; a stream that the worker refuses is said here."""
+        if error.code() not in _NOT_CONNECTED:
+            log.warning("stream_refused", worker=self._link.target, stream=stream, code=error.code().name)
+
+
+async def _pause(pause_s: float, *, heard: bool) -> float:
+    """Wait before opening a stream again; how long to wait the next time."""
+    if heard:
+        pause_s = REOPEN_S
+    await asyncio.sleep(pause_s)
+    return min(2 * pause_s, REOPEN_MAX_S)
+
+
+def _told(target: str, asked_s: float, status: worker_pb2.WorkerStatus) -> ev.StatusTold:
+    """A status message as an event."""
+    serving = status.state == worker_pb2.SERVING_STATE_SERVING
+    draining = status.state == worker_pb2.SERVING_STATE_DRAINING
+    slot = status.slot
+    return ev.StatusTold(
+        now_s=time.monotonic(),
+        endpoint=target,
+        asked_s=asked_s,
+        boot_id=status.boot_id,
+        cause=None if serving else ev.Cause.DRAINING if draining else cause_of(status.cause),
+        evidence=", ".join(status.reasons),
+        taken=slot.state in {worker_pb2.SLOT_STATE_BUSY, worker_pb2.SLOT_STATE_ABANDONED},
+        call_id=slot.call.call_id,
+        stage=slot.call.stage,
+    )

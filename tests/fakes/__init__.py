@@ -1,0 +1,1 @@
+"""Stand-ins for the other side of a wire, speaking the real protocol over real sockets."""

@@ -1,0 +1,438 @@
+"""A scripted worker: `hair.analysis.v1`, `grpc.health.v1` and `hair.worker.v1` over a real socket, without any vision.
+
+In a test's own loop:
+
+    worker = FakeWorker()
+    await worker.start()
+    worker.script.append(Refuse(grpc.StatusCode.INTERNAL, "WORKER_FAILED"))  # the next call; then `worker.default`
+    hold = worker.hold()                     # the next call but one computes until `hold.release.set()`
+    await hold.started.wait()
+
+As a process of its own, to be killed, frozen or measured: `python -m tests.fakes.worker --port 0 --png-bytes 300000`
+writes one JSON line (`address`, `pid`) when it serves; see `tests.fakes.worker_process`.
+
+Like a real worker it computes one call at a time, and the slot follows the computing, not the RPC: a call whose client
+has left keeps the slot until it is computed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import signal
+import struct
+import zlib
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NoReturn
+from uuid import uuid4
+
+import grpc
+from google.protobuf.message import Message
+from google.rpc import error_details_pb2, status_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from hair.analysis.v1 import measure_pb2
+from hair.worker.v1 import worker_service_pb2 as worker_pb2
+from hair.worker.v1 import worker_service_pb2_grpc
+
+from hairmesh import wire
+
+PASSWORD = "loopback-secret"
+STATUS_THROTTLE_S = 0.02
+"""Shortest time between two messages of one status stream."""
+
+Context = grpc.aio.ServicerContext[bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Computes for `after_s`, then answers with `response`, or with a picture of `png_bytes`."""
+
+    after_s: float = 0.0
+    png_bytes: int = 2_000
+    response: Message | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Computes for `after_s`, then fails. Without `reason` the status carries no details, as gRPC's own do."""
+
+    code: grpc.StatusCode
+    reason: str = ""
+    details: Mapping[str, str] = field(default_factory=dict)
+    field: str = ""
+    retry_after_s: float | None = None
+    after_s: float = 0.0
+
+
+@dataclass(slots=True)
+class Hold:
+    """Computes until it is released, then does what `then` says. Its client may have left long before."""
+
+    then: Answer | Refuse = field(default_factory=Answer)
+    started: asyncio.Event = field(default_factory=asyncio.Event)
+    release: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+Behaviour = Answer | Refuse | Hold
+
+DRAINING = Refuse(grpc.StatusCode.UNAVAILABLE, wire.WorkerReason.DRAINING)
+BUSY = Refuse(grpc.StatusCode.RESOURCE_EXHAUSTED, wire.WorkerReason.BUSY, retry_after_s=0.05)
+
+_SERVING = health_pb2.HealthCheckResponse.SERVING
+_NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+@dataclass(frozen=True, slots=True)
+class SeenCall:
+    """A call as it arrived, before any refusal."""
+
+    method: str
+    request: bytes = field(repr=False)
+    metadata: Mapping[str, str | bytes] = field(repr=False)
+    time_left_s: float | None
+
+    @property
+    def call_id(self) -> str:
+        """`x-call-id`."""
+        return str(self.metadata.get(wire.CALL_ID_KEY, ""))
+
+
+@lru_cache(maxsize=8)
+def png(size_bytes: int) -> bytes:
+    """A valid grey PNG of noise, of exactly this size (at least 200 bytes)."""
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    def picture(side: int, padding: int) -> bytes:
+        noise = random.Random(side)
+        rows = b"".join(b"\0" + noise.randbytes(side) for _ in range(side))
+        header = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+        parts = [chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows, 0))]
+        parts += [chunk(b"paDd", bytes(padding)), chunk(b"IEND", b"")]
+        return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+    side = max(1, int((size_bytes * 0.98 - 150) ** 0.5))
+    bare = len(picture(side, 0))
+    return picture(side, size_bytes - bare)
+
+
+@lru_cache(maxsize=8)
+def measure_response(png_bytes: int) -> bytes:
+    """A serialized `MeasureResponse` with a picture of this size and a few numbers."""
+    data = png(png_bytes)
+    width, height = struct.unpack(">II", data[16:24])
+    response = measure_pb2.MeasureResponse()
+    response.annotated_image.data = data
+    response.annotated_image.media_type = "image/png"
+    response.annotated_image.width_px, response.annotated_image.height_px = width, height
+    response.photo.width_px, response.photo.height_px, response.photo.format = 1_200, 1_600, "JPEG"
+    response.photo.exif_orientation = 1
+    response.face.faces_found = 1
+    response.scale.mm_per_px = 0.2
+    response.scale.source = measure_pb2.SCALE_SOURCE_IRIS
+    response.measurements.face_height.px, response.measurements.face_height.mm = 925.0, 185.0
+    return response.SerializeToString()
+
+
+class FakeWorker:
+    """One worker. Everything a test may set or look at is a plain attribute."""
+
+    def __init__(self, *, password: str = PASSWORD, default: Behaviour | None = None) -> None:
+        self.password = password
+        self.default: Behaviour = default or Answer()
+        self.script: deque[Behaviour] = deque()
+        """What the next calls do, one each; then `default`."""
+        self.probe_script: deque[bool | grpc.StatusCode | float] = deque()
+        """What the next `Check`s do, one each: say SERVING or not, fail, or hang for seconds; then the truth."""
+        self.serving = True
+        """What health says; change it with `tell`."""
+        self.cause = ""
+        self.watch_tells = True
+        """Whether a change of `serving` shows on the health stream, and on the status stream."""
+        self.refuses: Refuse | None = None
+        """Refuse every new call like this, before the slot is looked at."""
+
+        self.address = ""
+        self.boot_id = ""
+        self.seen: list[SeenCall] = []
+        self.probes = 0
+        self.computing_most = 0
+        """Most calls that ever computed at once."""
+
+        self._server: grpc.aio.Server | None = None
+        self._listeners: set[asyncio.Event] = set()
+        self._computing: set[asyncio.Task[None]] = set()
+        self._epoch = 0
+        self._slot_call = ""
+        self._slot_method = ""
+        self._abandoned = False
+
+    # Life
+
+    async def start(self, port: int = 0) -> None:
+        """Serve on loopback; a second start serves on the same port as a new process would."""
+        port = port or (int(self.address.rpartition(":")[2]) if self.address else 0)
+        self.boot_id, self._epoch, self._slot_call = uuid4().hex, 0, ""
+        self.serving, self.cause, self.refuses = True, "", None
+        self._server = grpc.aio.server(options=wire.SERVER_OPTIONS)
+        handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
+            name: grpc.unary_unary_rpc_method_handler(getattr(self, f"_{name.lower()}"))
+            for name in ("Measure", "DesignHairlines", "SegmentFace")
+        }
+        self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(wire.ANALYZE_SERVICE, handlers),))
+        health_pb2_grpc.add_HealthServicer_to_server(_Health(self), self._server)
+        worker_service_pb2_grpc.add_WorkerServiceServicer_to_server(_Status(self), self._server)
+        self.address = f"127.0.0.1:{self._server.add_insecure_port(f'127.0.0.1:{port}')}"
+        await self._server.start()
+
+    async def stop(self, *, grace_s: float | None = None) -> None:
+        """End at once, or after the running call, but within `grace_s`."""
+        if self._server is None:
+            return
+        server, self._server = self._server, None
+        await server.stop(grace_s)
+        for work in self._computing:
+            work.cancel()
+        await asyncio.gather(*self._computing, return_exceptions=True)
+
+    async def drain(self, *, delay_s: float = 0.05, grace_s: float = 10.0) -> None:
+        """What SIGTERM does: NOT_SERVING at once, serve on for `delay_s`, then refuse, finish the running call, end."""
+        self.tell(serving=False, cause="draining")
+        await asyncio.sleep(delay_s)
+        self.refuses = DRAINING
+        if self._computing:
+            await asyncio.wait(self._computing, timeout=grace_s)
+        await self.stop(grace_s=1.0)
+
+    # Behaviour
+
+    def tell(self, *, serving: bool, cause: str = "") -> None:
+        """Change what health and status say, and say so on their streams."""
+        self.serving, self.cause = serving, "" if serving else cause
+        if self.watch_tells:
+            self._changed()
+
+    def hold(self, then: Answer | Refuse | None = None) -> Hold:
+        """Have the next unscripted call compute until released."""
+        held = Hold(then=then or Answer())
+        self.script.append(held)
+        return held
+
+    @property
+    def computing(self) -> int:
+        """Calls that compute now, with or without a client."""
+        return len(self._computing)
+
+    # Calls
+
+    async def _measure(self, request: bytes, context: Context) -> bytes:
+        return await self._analyze("Measure", request, context)
+
+    async def _designhairlines(self, request: bytes, context: Context) -> bytes:
+        return await self._analyze("DesignHairlines", request, context)
+
+    async def _segmentface(self, request: bytes, context: Context) -> bytes:
+        return await self._analyze("SegmentFace", request, context)
+
+    async def _analyze(self, method: str, request: bytes, context: Context) -> bytes:
+        metadata = dict(context.invocation_metadata() or ())
+        call = SeenCall(method, request, metadata, context.time_remaining())
+        self.seen.append(call)
+        await self.check_password(context)
+        if self.refuses is not None:
+            await _abort(context, self.refuses)
+        if self._computing:
+            await _abort(context, BUSY)
+        behaviour = self.script.popleft() if self.script else self.default
+        if isinstance(behaviour, Answer) and behaviour.after_s == 0.0:
+            self.computing_most = max(self.computing_most, 1)
+            return _response(behaviour)
+        work = asyncio.create_task(_compute(behaviour))
+        self._occupy(work, method, call.call_id)
+        try:
+            await asyncio.shield(work)
+        except asyncio.CancelledError:  # its client left, or the time is up: the slot stays taken
+            self._abandoned = not work.done()
+            self._changed()
+            raise
+        outcome = behaviour.then if isinstance(behaviour, Hold) else behaviour
+        if isinstance(outcome, Refuse):
+            await _abort(context, outcome)
+        return _response(outcome)
+
+    def _occupy(self, work: asyncio.Task[None], method: str, call_id: str) -> None:
+        self._epoch += 1
+        self._slot_call, self._slot_method, self._abandoned = call_id, method, False
+        self._computing.add(work)
+        self.computing_most = max(self.computing_most, len(self._computing))
+        work.add_done_callback(self._vacate)
+        self._changed()
+
+    def _vacate(self, work: asyncio.Task[None]) -> None:
+        self._computing.discard(work)
+        self._slot_call, self._abandoned = "", False
+        self._changed()
+
+    async def check_password(self, context: Context) -> None:
+        """Refuse whoever does not know the password."""
+        if dict(context.invocation_metadata() or ()).get(wire.TOKEN_KEY) != self.password:
+            await _abort(context, Refuse(grpc.StatusCode.UNAUTHENTICATED, wire.WorkerReason.WRONG_PASSWORD))
+
+    # Health and status
+
+    def _changed(self) -> None:
+        for listener in self._listeners:
+            listener.set()
+
+    async def changes(self) -> AsyncIterator[None]:
+        """Once at first, then after every change."""
+        changed = asyncio.Event()
+        self._listeners.add(changed)
+        try:
+            while True:
+                yield
+                await changed.wait()
+                changed.clear()
+        finally:
+            self._listeners.discard(changed)
+
+    def status(self) -> worker_pb2.WorkerStatus:
+        """What `GetStatus` says now."""
+        status = worker_pb2.WorkerStatus(boot_id=self.boot_id, live=True, cause=self.cause, device="cpu")
+        if self.serving:
+            status.state = worker_pb2.SERVING_STATE_SERVING
+        else:
+            draining = self.cause == "draining"
+            status.state = worker_pb2.SERVING_STATE_DRAINING if draining else worker_pb2.SERVING_STATE_NOT_SERVING
+            status.reasons.append(self.cause or "told")
+        status.capabilities.append("measure")
+        status.slot.epoch = self._epoch
+        status.slot.state = worker_pb2.SLOT_STATE_FREE
+        if self._computing:
+            status.slot.state = worker_pb2.SLOT_STATE_ABANDONED if self._abandoned else worker_pb2.SLOT_STATE_BUSY
+            status.slot.call.call_id, status.slot.call.method = self._slot_call, self._slot_method
+            status.slot.call.stage = "parsing"
+        return status
+
+
+class _Health(health_pb2_grpc.HealthServicer):
+    def __init__(self, worker: FakeWorker) -> None:
+        self._worker = worker
+
+    def _answer(self, *, serving: bool) -> health_pb2.HealthCheckResponse:
+        return health_pb2.HealthCheckResponse(status=_SERVING if serving else _NOT_SERVING)
+
+    async def Check(self, request: health_pb2.HealthCheckRequest, context: Context) -> health_pb2.HealthCheckResponse:  # noqa: N802
+        worker = self._worker
+        worker.probes += 1
+        if request.service == wire.ANALYZE_SERVICE:
+            await worker.check_password(context)
+        elif request.service:
+            await context.abort(grpc.StatusCode.NOT_FOUND, "unknown service")
+        planned = worker.probe_script.popleft() if worker.probe_script else worker.serving
+        if isinstance(planned, grpc.StatusCode):
+            await context.abort(planned, "scripted")
+        if isinstance(planned, float):
+            await asyncio.sleep(planned)
+        return self._answer(serving=bool(planned))
+
+    async def Watch(  # noqa: N802
+        self, request: health_pb2.HealthCheckRequest, context: Context
+    ) -> AsyncIterator[health_pb2.HealthCheckResponse]:
+        await self._worker.check_password(context)
+        said: bool | None = None
+        async for _ in self._worker.changes():
+            if self._worker.serving is not said:
+                said = self._worker.serving
+                yield self._answer(serving=said)
+
+
+class _Status(worker_service_pb2_grpc.WorkerServiceServicer):
+    def __init__(self, worker: FakeWorker) -> None:
+        self._worker = worker
+
+    async def GetStatus(  # noqa: N802
+        self, request: worker_pb2.GetStatusRequest, context: Context
+    ) -> worker_pb2.GetStatusResponse:
+        await self._worker.check_password(context)
+        return worker_pb2.GetStatusResponse(status=self._worker.status())
+
+    async def WatchStatus(  # noqa: N802
+        self, request: worker_pb2.WatchStatusRequest, context: Context
+    ) -> AsyncIterator[worker_pb2.WatchStatusResponse]:
+        await self._worker.check_password(context)
+        async for _ in self._worker.changes():
+            yield worker_pb2.WatchStatusResponse(status=self._worker.status())
+            await asyncio.sleep(STATUS_THROTTLE_S)
+
+    async def Drain(self, request: worker_pb2.DrainRequest, context: Context) -> worker_pb2.DrainResponse:  # noqa: N802
+        await self._worker.check_password(context)
+        self._worker.tell(serving=False, cause="draining")
+        self._worker.refuses = DRAINING
+        return worker_pb2.DrainResponse(status=self._worker.status())
+
+
+async def _compute(behaviour: Refuse | Answer | Hold) -> None:
+    if isinstance(behaviour, Hold):
+        behaviour.started.set()
+        await behaviour.release.wait()
+        await _compute(behaviour.then)
+    elif behaviour.after_s:
+        await asyncio.sleep(behaviour.after_s)
+
+
+def _response(answer: Answer) -> bytes:
+    if answer.response is not None:
+        return answer.response.SerializeToString()
+    return measure_response(answer.png_bytes)
+
+
+async def _abort(context: Context, refusal: Refuse) -> NoReturn:
+    """Fail as a worker does: `google.rpc.Status` with ErrorInfo, BadRequest and RetryInfo as far as they are given."""
+    if not refusal.reason:
+        await context.abort(refusal.code, "scripted")
+    status = status_pb2.Status(code=refusal.code.value[0], message="scripted")
+    info = error_details_pb2.ErrorInfo(reason=refusal.reason, domain=wire.ERROR_DOMAIN, metadata=dict(refusal.details))
+    status.details.add().Pack(info)
+    if refusal.field:
+        violation = error_details_pb2.BadRequest.FieldViolation(field=refusal.field)
+        status.details.add().Pack(error_details_pb2.BadRequest(field_violations=[violation]))
+    if refusal.retry_after_s is not None:
+        retry = error_details_pb2.RetryInfo()
+        retry.retry_delay.FromNanoseconds(int(refusal.retry_after_s * 1e9))
+        status.details.add().Pack(retry)
+    trailing = (("grpc-status-details-bin", status.SerializeToString()),)
+    await context.abort(refusal.code, "scripted", trailing_metadata=trailing)
+
+
+async def _serve(args: argparse.Namespace) -> None:
+    answer = Answer(after_s=args.after_s, png_bytes=args.png_bytes)
+    worker = FakeWorker(password=os.environ.get("FAKE_WORKER_PASSWORD", PASSWORD), default=answer)
+    await worker.start(args.port)
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    print(json.dumps({"address": worker.address, "pid": os.getpid()}), flush=True)
+    await stopping.wait()
+    await worker.drain()
+
+
+def main() -> None:
+    """One fake worker as a process; the password comes from FAKE_WORKER_PASSWORD. SIGTERM drains it."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--port", type=int, default=0, help="0: any free one")
+    parser.add_argument("--png-bytes", type=int, default=2_000, help="size of the picture in every answer")
+    parser.add_argument("--after-s", type=float, default=0.0, help="how long every call computes")
+    asyncio.run(_serve(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()
