@@ -1,0 +1,103 @@
+"""`hairmesh-edge --config FILE`: the REST side as one process."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+import structlog
+import uvicorn
+from starlette.types import ASGIApp
+
+from edge.app import create_app
+from edge.settings import ConfigError, Settings, load
+from edge.upstream.driver import Driver
+from hairmesh import __version__, logs
+
+GRACE_S = 30
+"""How long running requests may take after SIGTERM; then they are answered 503."""
+KEEP_ALIVE_S = 75
+"""Idle connections; longer than what proxies in front usually keep, so that they close first."""
+
+_DESCRIPTION = """\
+The REST side of HairMesh: takes photos over HTTP, has them computed by workers over gRPC, keeps the pictures of answers
+and tells alerting who is online. One process, one event loop: the pool's memory cannot be shared between several.
+"""
+_EPILOG = """\
+The configuration is one JSON file: see edge_config.example.json, which names every key. Logs are JSON lines on standard
+error. SIGTERM: no new connections, running requests are finished. Exit status 2: the configuration is refused.
+"""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run until stopped by a signal."""
+    parser = argparse.ArgumentParser(
+        "hairmesh-edge",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the configuration file (JSON)")
+    parser.add_argument("--check", action="store_true", help="only say whether the configuration is good")
+    parser.add_argument("--version", action="version", version=__version__)
+    options = parser.parse_args(arguments)
+    try:
+        settings = load(options.config)
+        _refuse_several_processes()
+        driver = Driver(settings.pool(), settings.shared_password.get_secret_value(), settings.worker_tls)
+    except (ConfigError, ValueError) as error:
+        sys.stderr.write(f"hairmesh-edge: {error}\n")
+        sys.exit(2)
+    if options.check:
+        return
+    logs.configure("edge", level=settings.log_level)
+    health = settings.health_check
+    structlog.get_logger().info(
+        "edge starts",
+        version=__version__,
+        listen=settings.listen,
+        workers=len(settings.workers),
+        interval_s=health.interval_seconds,
+        timeout_s=health.timeout_seconds,
+        unhealthy_threshold=health.unhealthy_threshold,
+        healthy_threshold=health.healthy_threshold,
+        cooldown_s=health.cooldown_seconds,
+        cooldown_max_s=health.cooldown_max_seconds,
+    )
+    uvicorn.Server(server_config(settings, create_app(settings, driver))).run()
+
+
+def server_config(settings: Settings, app: ASGIApp) -> uvicorn.Config:
+    """How the application is served: one process, nothing believed that a proxy header says."""
+    return uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        workers=1,
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        ssl_certfile=settings.tls.cert,
+        ssl_keyfile=settings.tls.key,
+        proxy_headers=False,
+        server_header=False,
+        access_log=False,  # the request log tells more, and no query strings
+        log_config=None,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+
+
+def _refuse_several_processes() -> None:
+    """Raise `ConfigError` where the environment asks for what would split the pool's memory."""
+    if os.environ.get("WEB_CONCURRENCY", "1") != "1":
+        raise ConfigError(
+            "WEB_CONCURRENCY is set: the edge is one process, since several would each count on their own"
+        )
+
+
+if __name__ == "__main__":
+    main()

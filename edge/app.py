@@ -1,0 +1,126 @@
+"""Composition root: settings in, ASGI application out. Who talks to whom is decided here and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from functools import partial
+from typing import Any, Protocol
+
+import structlog
+from fastapi import FastAPI
+from fastapi_offline import FastAPIOffline
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+import hairmesh
+from edge import openapi
+from edge.calls import Mesh
+from edge.errors import FRAMEWORK_REASONS, ApiError
+from edge.exchange import PREFIX, ApiExchanges
+from edge.images import serve
+from edge.images.local import LocalStore
+from edge.images.sweeper import look_after
+from edge.monitor import Monitor, refusal
+from edge.request_log import RequestLog
+from edge.routes import Calls
+from edge.settings import Settings
+
+log = structlog.get_logger()
+
+Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
+
+
+class RunningMesh(Mesh, Protocol):
+    """A mesh with a life of its own."""
+
+    async def start(self) -> None:
+        """Return when every worker has been asked once."""
+
+    async def close(self) -> None:
+        """End calls, probes and channels."""
+
+
+def create_app(settings: Settings, mesh: RunningMesh) -> FastAPI:
+    """The whole REST side over `mesh`, which starts and ends with the application."""
+    static, log_file = settings.static, settings.request_log
+    store = LocalStore(static.dir, max_bytes=static.max_bytes, max_age_s=static.max_age_hours * 3600)
+    request_log = RequestLog(log_file.path, max_bytes=log_file.max_bytes, keep=log_file.keep)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        await store.probe()
+        await store.sweep()
+        await mesh.start()  # the first round of probes: the port opens after it
+        online = mesh.online()
+        log.info(
+            "edge is ready",
+            workers_total=online.total,
+            workers_online=online.healthy,
+            primary_total=online.primary_total,
+            primary_online=online.primary_healthy,
+        )
+        sweeper = asyncio.create_task(look_after(store), name="picture sweeper")
+        yield
+        sweeper.cancel()
+        with suppress(asyncio.CancelledError):
+            await sweeper
+        await mesh.close()
+        store.close()
+        request_log.close()
+
+    app = _framework(settings, lifespan)
+    picture_url = f"{settings.picture_base_url}{serve.PATH}"
+    calls = Calls(mesh=mesh, store=store, limits=settings.limits, picture_url=picture_url)
+    monitor = Monitor(mesh, store, settings.shared_password)
+    app.add_api_route("/api/v1/face/measure", calls.measure, methods=["POST"], **openapi.MEASURE)
+    app.add_api_route("/monitor/fault", monitor.fault, methods=["POST"], **openapi.FAULT)
+    for path, handler, documentation in (
+        ("/health", monitor.health, openapi.HEALTH),
+        ("/gateway-health", monitor.health, openapi.HEALTH),
+        ("/livez", monitor.livez, openapi.LIVEZ),
+        ("/readyz", monitor.readyz, openapi.READYZ),
+        ("/monitor", monitor.monitor, openapi.MONITOR),
+        (f"{serve.PATH}{{name}}", partial(serve.serve, store), openapi.PICTURE),
+    ):
+        app.add_api_route(path, handler, methods=["GET"], **documentation)
+        app.add_route(path, handler, methods=["HEAD"], include_in_schema=False)
+    app.add_middleware(ApiExchanges, request_log=request_log)
+    return app
+
+
+def _framework(settings: Settings, lifespan: Lifespan) -> FastAPI:
+    """FastAPI, told to refuse in our words, never to redirect, and to bring its documentation pages itself."""
+    options: dict[str, Any] = {
+        "title": openapi.TITLE,
+        "description": openapi.DESCRIPTION,
+        "version": hairmesh.__version__,
+        "lifespan": lifespan,
+        "redirect_slashes": False,  # a redirect would be built from the Host header
+        "exception_handlers": {HTTPException: _refuse},
+    }
+    if not settings.docs.enabled:
+        return FastAPI(openapi_url=None, **options)
+    app = FastAPIOffline(redoc_url=None, **options)  # scripts and styles from here, not from a CDN
+    generate = app.openapi
+
+    def document() -> dict[str, Any]:
+        whole = generate()
+        whole.setdefault("components", {})["schemas"] = openapi.components()
+        return whole
+
+    app.openapi = document  # type: ignore[method-assign]  # the framework's documented way
+    return app
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    """The framework's own refusals: the envelope under `/api/`, the short form elsewhere."""
+    if not isinstance(error, HTTPException):
+        raise error
+    if request.url.path.startswith(PREFIX):
+        raise ApiError(FRAMEWORK_REASONS.get(error.status_code, "EDGE_FAILED"), headers=error.headers) from None
+    response = refusal(error.status_code, error.detail)
+    response.headers.update(error.headers or {})
+    return response

@@ -1,0 +1,271 @@
+"""Every reason an answer can give: its code, HTTP status, words and advice. One table, read row by row.
+
+A reason that is not in the table comes from a worker that is newer than this edge: it is answered like `INPUT_FAILED`,
+under its own name.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from edge.calls import CallFailedError, DetailValue
+from edge.messages import Text
+
+Details = Mapping[str, DetailValue]
+Advice = Text | Callable[[Details], Text]
+
+NO_FACE, RESOLUTION, NOT_FRONTAL, TOO_LARGE, NO_PICTURE, UNCLEAR, SYSTEM, PARAMETER = range(1001, 1009)
+"""The contract's codes; 0 is good."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the contract says about one reason."""
+
+    code: int
+    http_status: int
+    message: Text
+    advice: Advice | None = None
+    """What to do before the next try; a function of the details where the direction counts."""
+    retry_after_s: int | None = None
+    """`Retry-After` where the one who raised it knows no better."""
+
+
+def _by_sign(key: str, positive: Text, negative: Text, unknown: Text) -> Callable[[Details], Text]:
+    """Advice that depends on the sign of `details[key]`."""
+
+    def advice(details: Details) -> Text:
+        value = details.get(key)
+        if not isinstance(value, int | float) or value == 0:
+            return unknown
+        return positive if value > 0 else negative
+
+    return advice
+
+
+_YAW_ADVICE = _by_sign(  # positive: turned to the subject's own left
+    "yaw_deg",
+    Text("请把头向您的右侧转正一点，正对镜头", "Turn your head a little to your right until you face the camera."),
+    Text("请把头向您的左侧转正一点，正对镜头", "Turn your head a little to your left until you face the camera."),
+    Text("请把头转正一点，正对镜头", "Turn your head until you face the camera."),
+)
+_PITCH_ADVICE = _by_sign(  # positive: chin down
+    "pitch_deg",
+    Text("请把下巴抬高一点，平视镜头", "Raise your chin a little and look straight into the camera."),
+    Text("请把下巴放低一点，平视镜头", "Lower your chin a little and look straight into the camera."),
+    Text("请平视镜头，不要抬头或低头", "Look straight into the camera, chin neither up nor down."),
+)
+_ROLL_ADVICE = _by_sign(  # positive: top of the head towards the viewer's right, the subject's left
+    "roll_deg",
+    Text("请把头向您的右肩方向摆正一点", "Tilt your head a little towards your right shoulder."),
+    Text("请把头向您的左肩方向摆正一点", "Tilt your head a little towards your left shoulder."),
+    Text("请把头摆正，不要歪头", "Hold your head upright."),
+)
+_RETAKE = Text(
+    "请正对镜头、光线均匀，让整张脸完整入镜后重拍",
+    "Take the photo again: facing the camera, in even light, the whole face in the frame.",
+)
+_LATER = Text("请稍后重试", "Please try again later.")
+_SEE_FIELD = Text("请检查 details 中指出的字段", "Check the field named in details.")
+_SEND_ORIGINAL = Text("请重新选择原图并再次上传", "Choose the original picture and upload it again.")
+
+TABLE: Mapping[str, Row] = {
+    "NO_FACE": Row(NO_FACE, 400, Text("照片中未检测到人脸", "No face was found in the photo."), _RETAKE),
+    "IMAGE_TOO_SMALL": Row(
+        RESOLUTION,
+        400,
+        Text("图片尺寸过小", "The picture is too small."),
+        Text("请使用短边不小于 200 像素的原图", "Use a picture whose short side has at least 200 pixels."),
+    ),
+    "IMAGE_TOO_MANY_PIXELS": Row(
+        RESOLUTION,
+        400,
+        Text("图片像素过多", "The picture has too many pixels."),
+        Text("请缩小图片后再上传", "Scale the picture down before uploading it."),
+    ),
+    "FACE_TOO_SMALL": Row(
+        RESOLUTION,
+        400,
+        Text("照片中的人脸过小", "The face is too small in the photo."),
+        Text("请靠近一点拍摄，让脸占画面的大部分", "Come closer, so that the face fills most of the frame."),
+    ),
+    "FACE_CUT_OFF": Row(
+        RESOLUTION,
+        400,
+        Text("人脸超出画面", "The face is cut off at the edge of the photo."),
+        Text(
+            "请退后一点，让额头、下巴和两侧完整入镜", "Move back until forehead, chin and both sides are in the frame."
+        ),
+    ),
+    "YAW": Row(NOT_FRONTAL, 400, Text("头部左右偏转过大", "The head is turned too far to the side."), _YAW_ADVICE),
+    "PITCH": Row(NOT_FRONTAL, 400, Text("头部俯仰过大", "The head is nodded too far up or down."), _PITCH_ADVICE),
+    "ROLL": Row(NOT_FRONTAL, 400, Text("头部倾斜过大", "The head is tilted too far."), _ROLL_ADVICE),
+    "UPSIDE_DOWN": Row(
+        NOT_FRONTAL,
+        400,
+        Text("照片上下颠倒", "The photo is upside down."),
+        Text("请把照片旋转 180° 后再上传", "Turn the photo by 180° and upload it again."),
+    ),
+    "BODY_TOO_LARGE": Row(
+        TOO_LARGE,
+        413,
+        Text("请求体过大", "The request is too large."),
+        Text("请压缩或缩小图片后再上传", "Compress the picture or scale it down before uploading it."),
+    ),
+    "UNSUPPORTED_FORMAT": Row(
+        NO_PICTURE,
+        400,
+        Text("不支持的图片格式", "This picture format is not supported."),
+        Text("请使用 JPEG、PNG 或 WebP 图片", "Use a JPEG, PNG or WebP picture."),
+    ),
+    "DAMAGED_IMAGE": Row(NO_PICTURE, 400, Text("图片已损坏", "The picture is damaged."), _SEND_ORIGINAL),
+    "BAD_BASE64": Row(
+        NO_PICTURE,
+        400,
+        Text("base64 数据已损坏", "The base64 text is damaged."),
+        Text("请检查编码，注意 + 不能变成空格", "Check how it is encoded and sent: + must not become a blank."),
+    ),
+    "INPUT_FAILED": Row(NO_PICTURE, 400, Text("无法处理这张图片", "This picture cannot be processed."), _SEND_ORIGINAL),
+    "POISON_INPUT": Row(
+        NO_PICTURE,
+        400,
+        Text("这张图片多次导致处理失败，已拒绝", "This picture broke processing repeatedly and is refused."),
+        Text("请换一张照片", "Use another photo."),
+    ),
+    "MULTIPLE_FACES": Row(
+        UNCLEAR,
+        400,
+        Text("照片中有多张人脸，无法确定测量对象", "Several faces are in the photo; it is unclear which one is meant."),
+        Text("请使用只有一个人的照片", "Use a photo with one person only."),
+    ),
+    "HAIRLINE_HIDDEN": Row(
+        UNCLEAR,
+        400,
+        Text("发际线被遮挡", "The hairline is hidden."),
+        Text("请移开刘海、帽子或手，露出整个额头", "Move bangs, hat or hand away, so that the whole forehead shows."),
+    ),
+    "NO_WORKER": Row(
+        SYSTEM,
+        503,
+        Text("后端服务暂不可用，请稍后重试", "The service is not available at present, please try again later."),
+        _LATER,
+        retry_after_s=10,
+    ),
+    "BUSY": Row(
+        SYSTEM,
+        503,
+        Text("后端服务繁忙，请稍后重试", "The service is busy, please try again later."),
+        _LATER,
+        retry_after_s=5,
+    ),
+    "WORKER_FAILED": Row(
+        SYSTEM, 503, Text("处理失败，请稍后重试", "Processing failed, please try again later."), _LATER, retry_after_s=5
+    ),
+    "DEADLINE": Row(
+        SYSTEM,
+        504,
+        Text("处理超时，请稍后重试", "Processing took too long, please try again later."),
+        _LATER,
+        retry_after_s=5,
+    ),
+    "STORE_FULL": Row(
+        SYSTEM,
+        503,
+        Text("图片存储已满，请稍后重试", "The picture store is full, please try again later."),
+        _LATER,
+        retry_after_s=60,
+    ),
+    "STORE_FAILED": Row(
+        SYSTEM,
+        503,
+        Text("图片存储故障，请稍后重试", "The picture could not be stored, please try again later."),
+        _LATER,
+        retry_after_s=30,
+    ),
+    "SHUTTING_DOWN": Row(
+        SYSTEM,
+        503,
+        Text("服务正在重启，请稍后重试", "The service is restarting, please try again later."),
+        _LATER,
+        retry_after_s=5,
+    ),
+    "EDGE_FAILED": Row(
+        SYSTEM, 503, Text("系统错误，请稍后重试", "System error, please try again later."), _LATER, retry_after_s=5
+    ),
+    "MISSING_PARAMETER": Row(PARAMETER, 400, Text("缺少参数", "A parameter is missing."), _SEE_FIELD),
+    "INVALID_PARAMETER": Row(PARAMETER, 400, Text("参数无效", "A parameter is invalid."), _SEE_FIELD),
+    "BAD_JSON": Row(PARAMETER, 400, Text("请求体不是有效的 JSON 对象", "The body is not a valid JSON object.")),
+    "BAD_MULTIPART": Row(
+        PARAMETER, 400, Text("multipart 请求体格式错误", "The body is not valid multipart/form-data.")
+    ),
+    "BODY_INCOMPLETE": Row(PARAMETER, 400, Text("请求体接收超时", "The body did not arrive in time.")),
+    "UNAUTHORIZED": Row(PARAMETER, 401, Text("未授权", "Not authorized.")),
+    "NOT_FOUND": Row(PARAMETER, 404, Text("接口不存在", "There is no such route.")),
+    "METHOD_NOT_ALLOWED": Row(PARAMETER, 405, Text("不支持该请求方法", "This route does not take that method.")),
+    "UNSUPPORTED_MEDIA_TYPE": Row(
+        PARAMETER,
+        415,
+        Text("不支持的请求体类型", "This body type is not supported."),
+        Text("请使用 multipart/form-data 或 application/json", "Use multipart/form-data or application/json."),
+    ),
+    "TOO_MANY_REQUESTS": Row(PARAMETER, 429, Text("请求过于频繁", "Too many requests."), _LATER, retry_after_s=5),
+}
+
+FRAMEWORK_REASONS: Mapping[int, str] = {
+    401: "UNAUTHORIZED",
+    404: "NOT_FOUND",
+    405: "METHOD_NOT_ALLOWED",
+    415: "UNSUPPORTED_MEDIA_TYPE",
+    429: "TOO_MANY_REQUESTS",
+}
+"""What the framework's own refusals are called; any other status of its is EDGE_FAILED."""
+
+_REASON = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+
+
+class ApiError(Exception):
+    """A refusal under `/api/`: a reason of the table with its details."""
+
+    def __init__(
+        self,
+        reason: str,
+        details: Details | None = None,
+        *,
+        retry_after_s: float | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason if _REASON.fullmatch(reason) else "INPUT_FAILED"
+        self.row = TABLE.get(self.reason, TABLE["INPUT_FAILED"])
+        self.details: Details = details or {}
+        self._retry_after_s = retry_after_s
+        self.headers: Mapping[str, str] = headers or {}
+
+    @property
+    def advice(self) -> Text | None:
+        """What to do before the next try, None where there is nothing to say."""
+        advice = self.row.advice
+        return advice(self.details) if callable(advice) else advice
+
+    @property
+    def retry_after_s(self) -> int | None:
+        """Whole seconds for `Retry-After`; None where a retry does not help."""
+        if self.row.retry_after_s is None:
+            return None
+        if self._retry_after_s is None or not math.isfinite(self._retry_after_s):
+            return self.row.retry_after_s
+        return max(1, math.ceil(self._retry_after_s))
+
+    @classmethod
+    def of_call(cls, error: CallFailedError) -> ApiError:
+        """The refusal for a call that has no answer."""
+        details = {"field": error.field, **error.details} if error.field else error.details
+        return cls(error.reason, details, retry_after_s=error.retry_after_s)
+
+
+def invalid(field: str, **details: DetailValue) -> ApiError:
+    """A parameter is wrong: its name, and the limit it broke."""
+    return ApiError("INVALID_PARAMETER", {"field": field, **details})

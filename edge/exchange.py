@@ -1,0 +1,252 @@
+"""One request under `/api/`, from its first byte to its line in the request log.
+
+Pure ASGI: whatever happens inside, the client gets exactly one envelope with its request id, or has gone away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import uuid
+from collections.abc import Mapping
+from types import TracebackType
+
+import orjson
+import structlog
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from edge.errors import ApiError, invalid
+from edge.messages import OK, preferred_language
+from edge.request_log import RequestLog
+from edge.upload import ClientGoneError
+
+PREFIX = "/api/"
+MAX_PATIENCE_MS = 3_600_000
+WATCH_AFTER_S = 0.05
+"""Calls that end sooner are not watched for a client that leaves: watching costs as much as a small call."""
+SMALL_BODY_BYTES = 65_536
+"""An unread body up to this is read and dropped by the server, and the connection stays open."""
+LINGER_S = 1.0
+LINGER_BYTES = 2_097_152
+"""How much of a larger one is still taken and dropped, so that a client that sends before it reads sees its refusal."""
+
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_TIMEOUT_MS = re.compile(r"[0-9]{1,9}")
+
+log = structlog.get_logger()
+
+
+class Exchange:
+    """What is known of one request; filled in as it goes, written down at its end."""
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self.headers = Headers(scope=scope)
+        given = self.headers.getlist("x-request-id")
+        self.request_id = given[0] if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]) else uuid.uuid4().hex
+        self.lang = preferred_language(self.headers.get("accept-language", ""))
+        self.started_s = time.monotonic()
+        self.code: int | None = None
+        self.reason = ""
+        self.http_status: int | None = None
+        self.queue_s = 0.0
+        self.worker = ""
+        self.attempts = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.body_read = False
+        self.client_gone = False
+        self._receive = receive
+
+    @classmethod
+    def of(cls, request: Request) -> Exchange:
+        """The exchange that a handler's request belongs to."""
+        exchange: Exchange = request.state.exchange
+        return exchange
+
+    async def receive(self) -> Message:
+        """The server's `receive`, noting what came."""
+        message = await self._receive()
+        if message["type"] == "http.disconnect":
+            self.client_gone = True
+        else:
+            self.bytes_in += len(message.get("body", b""))
+            self.body_read = not message.get("more_body", False)
+        return message
+
+    def timeout_s(self) -> float | None:
+        """What is left of the client's patience (`X-Request-Timeout-Ms`); None where it states none.
+
+        Raises `ApiError`: INVALID_PARAMETER for anything but whole milliseconds, DEADLINE when nothing is left.
+        """
+        stated = self.headers.get("x-request-timeout-ms")
+        if stated is None:
+            return None
+        if _TIMEOUT_MS.fullmatch(stated) is None or not 1 <= int(stated) <= MAX_PATIENCE_MS:
+            raise invalid("X-Request-Timeout-Ms", min=1, max=MAX_PATIENCE_MS)
+        left_s = int(stated) / 1000 - (time.monotonic() - self.started_s)
+        if left_s <= 0:
+            raise ApiError("DEADLINE")
+        return left_s
+
+    def answer(self, data: object) -> Response:
+        """The envelope of a good answer."""
+        return self._envelope(0, OK.of(self.lang), data, 200, {})
+
+    def refuse(self, error: ApiError) -> Response:
+        """The envelope of a refusal."""
+        self.reason = error.reason
+        advice = error.advice
+        data = {
+            "reason": error.reason,
+            "details": dict(error.details),
+            "advice": advice.of(self.lang) if advice else None,
+        }
+        headers = dict(error.headers)
+        if error.retry_after_s is not None:
+            headers["Retry-After"] = str(error.retry_after_s)
+        return self._envelope(error.row.code, error.row.message.of(self.lang), data, error.row.http_status, headers)
+
+    def _envelope(
+        self, code: int, message: str, data: object, http_status: int, headers: Mapping[str, str]
+    ) -> Response:
+        body = orjson.dumps({"code": code, "message": message, "request_id": self.request_id, "data": data})
+        self.code, self.http_status, self.bytes_out = code, http_status, len(body)
+        headers = {"X-Request-ID": self.request_id, "Cache-Control": "no-store", **headers}
+        kind = _LingeringResponse if self._much_is_unread() else Response
+        return kind(body, http_status, headers, "application/json")
+
+    def _much_is_unread(self) -> bool:
+        if self.body_read or self.client_gone:
+            return False
+        length = self.headers.get("content-length", "0")
+        return "transfer-encoding" in self.headers or not length.isdecimal() or int(length) > SMALL_BODY_BYTES
+
+    def line(self, scope: Scope) -> dict[str, object]:
+        """What the request log keeps of it."""
+        route = scope.get("route")
+        return {
+            "request_id": self.request_id,
+            "method": scope["method"],
+            # As declared, never as sent: a path that no route has may hold anything.
+            "route": getattr(route, "path", None),
+            "http_status": self.http_status,
+            "code": self.code,
+            "reason": self.reason,
+            "duration_ms": round((time.monotonic() - self.started_s) * 1000, 1),
+            "queue_ms": round(self.queue_s * 1000, 1),
+            "worker": self.worker,
+            "attempts": self.attempts,
+            "bytes_in": self.bytes_in,
+            "bytes_out": self.bytes_out,
+            "client": "client_closed" if self.client_gone else "answered",
+        }
+
+
+class _LingeringResponse(Response):
+    """An answer given before the body was read: closes the connection, but not in the face of a client still sending.
+
+    Closing with unread bytes makes the system reset the connection, and the client may never see the answer.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        raw_headers = [*self.raw_headers, (b"connection", b"close")]
+        await send({"type": "http.response.start", "status": self.status_code, "headers": raw_headers})
+        await send({"type": "http.response.body", "body": self.body, "more_body": True})
+        dropped = 0
+        try:
+            async with asyncio.timeout(LINGER_S):
+                while dropped <= LINGER_BYTES:
+                    message = await receive()
+                    dropped += len(message.get("body", b""))
+                    if not message.get("more_body", False):
+                        break
+        except TimeoutError:
+            log.debug("a refused body is still being sent: closing")
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+class ClientWatch:
+    """Cancels the current task when its client goes away; leaving the block then raises `ClientGoneError`.
+
+    To be entered once the body has been read.
+    """
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._watcher: asyncio.Task[None] | None = None
+
+    def __enter__(self) -> None:
+        """Begin to watch, a little later."""
+        task = asyncio.current_task()
+        if task is None:
+            raise RuntimeError("ClientWatch needs a task to cancel")
+        self._task = task
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(WATCH_AFTER_S, self._start)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop watching."""
+        self._timer.cancel()
+        if self._watcher is not None:
+            self._watcher.cancel()
+        if self._exchange.client_gone:
+            self._task.uncancel()
+            raise ClientGoneError from None
+
+    def _start(self) -> None:
+        self._watcher = self._loop.create_task(self._watch())
+
+    async def _watch(self) -> None:
+        while not self._exchange.client_gone:
+            await self._exchange.receive()
+        self._task.cancel()
+
+
+class ApiExchanges:
+    """ASGI middleware: an `Exchange` around every request under `/api/`; everything else passes untouched."""
+
+    def __init__(self, app: ASGIApp, *, request_log: RequestLog) -> None:
+        self._app = app
+        self._request_log = request_log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run one request."""
+        if scope["type"] != "http" or not scope["path"].startswith(PREFIX):
+            await self._app(scope, receive, send)
+            return
+        exchange = Exchange(scope, receive)
+        scope.setdefault("state", {})["exchange"] = exchange
+        structlog.contextvars.bind_contextvars(request_id=exchange.request_id)
+        try:
+            refusal = await self._run(exchange, scope, send)
+            if refusal is not None and exchange.http_status is None:
+                await exchange.refuse(refusal)(scope, exchange.receive, send)
+        finally:
+            structlog.contextvars.unbind_contextvars("request_id")
+            self._request_log.write(exchange.line(scope))
+
+    async def _run(self, exchange: Exchange, scope: Scope, send: Send) -> ApiError | None:
+        """Run the application inside; returns what to tell the client where it did not answer by itself."""
+        try:
+            await self._app(scope, exchange.receive, send)
+        except ApiError as error:
+            return error
+        except ClientGoneError:
+            return None
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or not task.cancelling():  # nobody cancelled us: something inside let its own escape
+                log.exception("a cancellation escaped inside the edge")
+                return ApiError("EDGE_FAILED")
+            task.uncancel()
+            return ApiError("SHUTTING_DOWN")
+        except Exception:  # the last line of defence: a fault of ours is logged here, and answered without its words
+            log.exception("a request failed inside the edge")
+            return ApiError("EDGE_FAILED")
+        return None

@@ -1,0 +1,1 @@
+"""Pictures of answers: kept for a while, served by URL."""

@@ -1,0 +1,118 @@
+"""Probes, the alerting endpoint and its drill. Everything is answered from memory."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from collections.abc import Mapping
+
+import orjson
+import structlog
+from pydantic import SecretStr
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from edge.calls import Mesh
+from edge.images.store import ImageStore
+
+NO_WORKER = "没有可用的 worker"
+DRILL = "模拟故障：监控测试中，真实 worker 未摘除"
+DRILL_NO_WORKER = "模拟故障：监控测试中，当前没有可用的 worker"
+DRILL_ON = "已开启模拟故障，GET /monitor 将返回 503"
+DRILL_OFF = "已关闭模拟故障，GET /monitor 恢复真实状态"
+
+MAX_DRILL_BYTES = 1024
+BODY_TIMEOUT_S = 5.0
+
+log = structlog.get_logger()
+
+
+class Monitor:
+    """Handlers outside `/api/`. The drill lives here: in memory, off after a restart, seen by `/monitor` alone."""
+
+    def __init__(self, mesh: Mesh, store: ImageStore, password: SecretStr) -> None:
+        self._mesh = mesh
+        self._store = store
+        self._password = password.get_secret_value().encode()
+        self._drill = False
+
+    async def health(self, _request: Request) -> Response:
+        """Whether the process is up: always 200."""
+        online = self._mesh.online()
+        return _json({"status": "ok", **_SERVICE, "workers_total": online.total, "workers_healthy": online.healthy})
+
+    async def livez(self, _request: Request) -> Response:
+        """Whether a restart would not help: this answer is the proof."""
+        return _json({"status": "ok", **_SERVICE})
+
+    async def readyz(self, _request: Request) -> Response:
+        """Whether calls may come here: configuration loaded (else there is no answer), picture store writable."""
+        ready = self._store.writable
+        body = {"status": "ok" if ready else "unavailable", **_SERVICE, "picture_store_writable": ready}
+        return _json(body, 200 if ready else 503)
+
+    async def monitor(self, _request: Request) -> Response:
+        """Whether anybody can compute: 503 when no worker is online, or during a drill."""
+        online = self._mesh.online()
+        healthy = online.healthy > 0 and not self._drill
+        body: dict[str, object] = {
+            "status": "ok" if healthy else "unhealthy",
+            **_SERVICE,
+            "workers_total": online.total,
+            "workers_healthy": online.healthy,
+            "workers_primary_total": online.primary_total,
+            "workers_primary_healthy": online.primary_healthy,
+        }
+        if self._drill:
+            body["simulated"] = True
+            body["message"] = DRILL if online.healthy else DRILL_NO_WORKER
+        elif not healthy:
+            body["message"] = NO_WORKER
+        return _json(body, 200 if healthy else 503)
+
+    async def fault(self, request: Request) -> Response:
+        """Switch the drill. The token is checked before the body is read."""
+        tokens = request.headers.getlist("x-internal-token")
+        if len(tokens) != 1 or not hmac.compare_digest(tokens[0].encode("latin-1"), self._password):
+            return refusal(401, "X-Internal-Token 缺失或错误")
+        body = await _small_body(request)
+        if body is None:
+            return refusal(400, "请求体过大或未完整到达")
+        try:
+            wanted = orjson.loads(body)
+        except orjson.JSONDecodeError:
+            wanted = None
+        if not isinstance(wanted, dict) or set(wanted) != {"enabled"} or not isinstance(wanted["enabled"], bool):
+            return refusal(400, '请求体必须是 {"enabled": true} 或 {"enabled": false}')
+        enabled: bool = wanted["enabled"]
+        if enabled != self._drill:
+            log.warning("alert drill switched", enabled=enabled)
+        self._drill = enabled
+        return _json({"status": "ok", "simulated": enabled, "message": DRILL_ON if enabled else DRILL_OFF})
+
+
+_SERVICE = {"service": "gateway"}
+_HEADERS = {"Cache-Control": "no-store"}
+
+
+def _json(body: Mapping[str, object], status: int = 200) -> Response:
+    return Response(orjson.dumps(body), status, _HEADERS, "application/json")
+
+
+def refusal(status: int, message: str) -> Response:
+    """Any refusal outside `/api/`: there is no business envelope there."""
+    return _json({"status": "error", "message": message}, status)
+
+
+async def _small_body(request: Request) -> bytes | None:
+    """A body of at most `MAX_DRILL_BYTES`; None when there is more, or when it does not arrive."""
+    body = b""
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MAX_DRILL_BYTES:
+                    return None
+    except (TimeoutError, ClientDisconnect):
+        return None
+    return body

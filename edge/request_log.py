@@ -1,0 +1,91 @@
+"""`request_log.jsonl`: one JSON line per request under `/api/`, never a picture, a token or a query string.
+
+A thread of its own writes, so that a slow disk delays neither answers nor probes; when it falls too far behind, lines
+are dropped and counted rather than kept without end.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import orjson
+import structlog
+
+MAX_WAITING_LINES = 10_000
+CLOSE_TIMEOUT_S = 2.0
+"""How long `close` waits for the last lines to reach the disk."""
+
+log = structlog.get_logger()
+
+
+class RequestLog:
+    """Appends lines to `path`; at `max_bytes` it is renamed to `path.1`, that to `path.2`, up to `keep` files."""
+
+    def __init__(self, path: Path, *, max_bytes: int, keep: int) -> None:
+        self._path = path
+        self._max_bytes = max_bytes
+        self._keep = keep
+        self._lines: queue.Queue[bytes | None] = queue.Queue(MAX_WAITING_LINES)
+        self._dropped = 0
+        self._descriptor: int | None = None
+        self._thread = threading.Thread(target=self._write_all, name="request-log", daemon=True)
+        self._thread.start()
+
+    def write(self, facts: Mapping[str, object]) -> None:
+        """Queue one line; never waits."""
+        line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **facts}
+        try:
+            self._lines.put_nowait(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+        except queue.Full:
+            self._dropped += 1
+        if self._dropped and not self._lines.full():
+            log.error("request log did not keep up", lines_dropped=self._dropped)
+            self._dropped = 0
+
+    def close(self) -> None:
+        """Write what is waiting and end the thread; gives up on a disk that hangs."""
+        try:
+            self._lines.put(None, timeout=CLOSE_TIMEOUT_S)
+        except queue.Full:
+            return
+        self._thread.join(CLOSE_TIMEOUT_S)
+
+    def _write_all(self) -> None:
+        trouble = ""
+        while (line := self._lines.get()) is not None:
+            before, trouble = trouble, self._write(line)
+            if trouble and trouble != before:
+                log.error("request log cannot be written", error=trouble)
+        self._close_file()
+
+    def _write(self, line: bytes) -> str:
+        """Write one line; returns what went wrong, else an empty string."""
+        try:
+            if self._descriptor is None:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            os.write(self._descriptor, line)
+            if os.fstat(self._descriptor).st_size >= self._max_bytes:
+                self._close_file()
+                self._rotate()
+        except OSError as error:
+            return error.strerror or type(error).__name__
+        return ""
+
+    def _close_file(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _rotate(self) -> None:
+        """Make room for a new file."""
+        for number in range(self._keep, 0, -1):
+            older = self._path.with_name(f"{self._path.name}.{number}")
+            newer = self._path if number == 1 else self._path.with_name(f"{self._path.name}.{number - 1}")
+            if newer.exists():
+                newer.replace(older)

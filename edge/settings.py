@@ -1,0 +1,246 @@
+"""The edge's configuration file: every name, default and unit, checked before anything starts.
+
+A file that is wrong anywhere is refused whole, with the key's name and the reason; what a key that holds a secret says
+is never repeated, so that a password stays out of logs. What concerns the pool and its channels is defined and checked
+there: `edge.pool.config`, `edge.upstream.channel`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
+
+import orjson
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
+
+from edge.pool.config import DispatchConfig, HealthCheckConfig, PoolConfig
+from edge.upstream.channel import ChannelSecurity, ChannelSecurityError, check_password, is_loopback
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used. The message names file, key and reason."""
+
+
+def _check_password(password: SecretStr) -> SecretStr:
+    try:
+        check_password(password.get_secret_value())
+    except ChannelSecurityError as error:
+        raise ValueError(str(error).partition(": ")[2]) from None
+    return password
+
+
+def _check_address(address: str) -> str:
+    try:
+        parts = urlsplit(f"//{address}")
+        valid = bool(parts.hostname and parts.port) and parts.netloc == address and "@" not in address
+    except ValueError:  # a port beyond 65535, a broken IPv6 address
+        valid = False
+    if not valid:
+        raise ValueError("must be host:port, IPv6 as [::1]:port, without a scheme")
+    return address
+
+
+def _check_base_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment or parts.username:
+        raise ValueError("must be http(s)://host[:port][/prefix] and nothing else")
+    return url.rstrip("/")
+
+
+Password = Annotated[SecretStr, AfterValidator(_check_password)]
+Address = Annotated[str, AfterValidator(_check_address)]
+BaseUrl = Annotated[str, AfterValidator(_check_base_url)]
+RareFormat = Literal["BMP", "TIFF", "HEIF"]
+
+
+class _Section(BaseModel):
+    """Unknown keys are refused, here and in the plain dataclasses used as sections."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
+
+
+class Tls(_Section):
+    """TLS of the REST side. Without a certificate it speaks plain HTTP, which off loopback must be asked for."""
+
+    cert: Path | None = None
+    """PEM file of the certificate chain."""
+    key: Path | None = None
+    """PEM file of its private key."""
+    insecure: bool = False
+    """Whether plain HTTP is meant although `listen` or `public_base_url` is not on loopback."""
+
+    @model_validator(mode="after")
+    def _check_pair(self) -> Self:
+        if (self.cert is None) != (self.key is None):
+            raise ValueError("cert and key belong together")
+        return self
+
+
+class Limits(_Section):
+    """What is taken in and given out."""
+
+    max_body_bytes: PositiveInt = 2_097_152
+    """Whole request body, as sent."""
+    max_pixels: PositiveInt = 40_000_000
+    """Width times height of a photo."""
+    max_output_side: Annotated[int, Field(ge=256, le=8192)] = 2048
+    """Long side of pictures in answers, in pixels."""
+    rare_formats: frozenset[RareFormat] = frozenset[RareFormat]({"BMP", "TIFF", "HEIF"})
+    """Formats that are read beside JPEG, PNG and WebP."""
+
+
+class Static(_Section):
+    """Pictures of answers: patients' faces, kept for a while."""
+
+    dir: Path = Path("static/annotations")
+    store_url: None = None
+    """Only the local folder is built: must be null."""
+    max_age_hours: PositiveFloat = 72.0
+    max_bytes: PositiveInt = 10_737_418_240
+    """All pictures together; a full store answers 1007 STORE_FULL."""
+
+
+class Features(_Section):
+    """For the call that describes a face, which is not built yet: all null."""
+
+    base_url: None = None
+    model: None = None
+    api_key: None = None
+
+
+class Docs(_Section):
+    """`/docs` and `/openapi.json`."""
+
+    enabled: bool = True
+
+
+class RequestLogFile(_Section):
+    """`request_log.jsonl`: one line per request under `/api/`."""
+
+    path: Path = Path("request_log.jsonl")
+    max_bytes: PositiveInt = 67_108_864
+    """Size at which it is renamed to `path.1`, that to `path.2` and so on."""
+    keep: Annotated[int, Field(ge=1, le=1000)] = 5
+    """How many older files stay."""
+
+
+class Settings(_Section):
+    """The whole file. Relative paths start at the working directory."""
+
+    listen: Address = "127.0.0.1:8080"
+    tls: Tls = Tls()
+    public_base_url: BaseUrl | None = None
+    """What picture URLs begin with; null: `listen` itself, on loopback only."""
+    workers: tuple[str, ...]
+    """`host:port` of every worker."""
+    primary_workers: tuple[str, ...] = ()
+    """Those of `workers` that are asked first; empty: all."""
+    shared_password: Password
+    """Between edge and workers, and for the alert drill."""
+    admin_tokens: tuple[Password, ...] = ()
+    worker_tls: ChannelSecurity = ChannelSecurity()
+    health_check: HealthCheckConfig = HealthCheckConfig()
+    dispatch: DispatchConfig = DispatchConfig()
+    limits: Limits = Limits()
+    static: Static = Static()
+    features: Features = Features()
+    docs: Docs = Docs()
+    request_log: RequestLogFile = RequestLogFile()
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+
+    @property
+    def host(self) -> str:
+        """Where it listens, without the port."""
+        return urlsplit(f"//{self.listen}").hostname or ""
+
+    @property
+    def port(self) -> int:
+        """Port it listens on."""
+        return urlsplit(f"//{self.listen}").port or 0
+
+    @property
+    def picture_base_url(self) -> str:
+        """What picture URLs begin with, without a slash at the end."""
+        return self.public_base_url or f"{'https' if self.tls.cert else 'http'}://{self.listen}"
+
+    def pool(self) -> PoolConfig:
+        """What the pool is told."""
+        return PoolConfig(
+            workers=self.workers,
+            primary_workers=self.primary_workers,
+            health=self.health_check,
+            dispatch=self.dispatch,
+        )
+
+    @model_validator(mode="after")
+    def _check_whole(self) -> Self:
+        for target in self.pool().workers:
+            self.worker_tls.check_target(target)
+        if not is_loopback(self.listen):
+            if self.public_base_url is None:
+                raise ValueError("public_base_url: must be given where listen is not on loopback")
+            if self.tls.cert is None and not self.tls.insecure:
+                raise ValueError(
+                    "listen: plain HTTP off loopback: give tls.cert and tls.key, or allow it in words with"
+                    ' "tls": {"insecure": true}'
+                )
+        public = urlsplit(self.picture_base_url)
+        if public.scheme == "http" and not is_loopback(f"{public.hostname}:80") and not self.tls.insecure:
+            raise ValueError(
+                "public_base_url: pictures of patients over plain HTTP: use https, or allow it in words with"
+                ' "tls": {"insecure": true}'
+            )
+        return self
+
+
+def parse(text: bytes) -> Settings:
+    """Settings from the text of a configuration file; raises `ConfigError`, one line per complaint."""
+    try:
+        content: Any = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise ConfigError(f"not JSON: line {error.lineno}, column {error.colno}") from None
+    if not isinstance(content, dict):
+        raise ConfigError("must be a JSON object")
+    try:
+        return Settings.model_validate_json(text, strict=True)
+    except ValidationError as error:
+        complaints = error.errors(include_url=False, include_input=False, include_context=False)
+        raise ConfigError("\n".join(_complaint(**item) for item in complaints)) from None
+
+
+_WORDS = {
+    "extra_forbidden": "there is no such key",
+    "unexpected_keyword_argument": "there is no such key",
+    "missing": "must be given",
+    "none_required": "is not built yet and must be null",
+}
+
+
+def _complaint(*, type: str, loc: tuple[int | str, ...], msg: str, **_: object) -> str:  # noqa: A002  (pydantic's name)
+    message = _WORDS.get(type, msg.removeprefix("Value error, "))
+    place = ".".join(map(str, loc))
+    # The pool and channel sections name their setting themselves.
+    return message if not place or message.startswith(f"{place.partition('.')[0]}") else f"{place}: {message}"
+
+
+def load(path: Path) -> Settings:
+    """Settings from a file; raises `ConfigError`."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from None
+    try:
+        return parse(text)
+    except ConfigError as error:
+        raise ConfigError("\n".join(f"{path}: {line}" for line in str(error).splitlines())) from None

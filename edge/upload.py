@@ -1,0 +1,229 @@
+"""Bytes in, checked: the request body, read under its limit, taken apart into one photo and its parameters.
+
+The whole body stays in memory; no upload touches a disk. File names and the content types of parts are ignored: the
+format is decided by the bytes. Nothing of a refused body is repeated in the refusal.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import binascii
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import orjson
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.datastructures import Headers
+from starlette.types import Receive
+
+from edge.errors import ApiError, invalid
+
+MAX_PARTS = 32
+MAX_FIELD_BYTES = 65_536
+"""One parameter as a form field: a polygon of a few thousand corners fits."""
+BODY_TIMEOUT_S = 60.0
+"""For a whole body to arrive: 2 MiB at 280 kbit/s."""
+
+# The parser warns about every malformed body; the refusal says all there is to say.
+logging.getLogger("python_multipart").setLevel(logging.ERROR)
+
+
+class ClientGoneError(Exception):
+    """The client closed its connection: nobody is left to answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """What a body held, before anything of it is judged."""
+
+    photo: bytes | None = field(repr=False)
+    """Bytes of the file `image`, or of `image_base64`; None when there was neither."""
+    parameters: Mapping[str, object] = field(repr=False)
+    """Text from a form, JSON values from JSON."""
+
+
+async def read_body(receive: Receive, headers: Headers, max_bytes: int) -> bytes:
+    """The whole body; raises `ApiError` once it is too large or too late, `ClientGoneError` when it breaks off."""
+    declared = headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > max_bytes:
+        raise ApiError("BODY_TOO_LARGE", {"size_bytes": int(declared), "max_bytes": max_bytes})
+    chunks: list[bytes] = []
+    size = 0
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientGoneError
+                chunks.append(message.get("body", b""))
+                size += len(chunks[-1])
+                if size > max_bytes:
+                    raise ApiError("BODY_TOO_LARGE", {"size_bytes": size, "max_bytes": max_bytes})
+                if not message.get("more_body", False):
+                    return b"".join(chunks)
+    except TimeoutError:
+        raise ApiError("BODY_INCOMPLETE", {"received_bytes": size, "timeout_s": BODY_TIMEOUT_S}) from None
+
+
+def is_supported(content_type: str) -> bool:
+    """Whether `parse` takes bodies of this type: known before a byte of the body is read."""
+    return content_type.partition(";")[0].strip().lower() in {"multipart/form-data", "application/json"}
+
+
+def parse(content_type: str, body: bytes) -> Upload:
+    """Photo and parameters of a body of a supported type; raises `ApiError`."""
+    kind, options = parse_options_header(content_type)
+    return _parse_json(body) if kind == b"application/json" else _parse_form(options.get(b"boundary", b""), body)
+
+
+def _parse_json(body: bytes) -> Upload:
+    try:
+        content = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise ApiError("BAD_JSON") from None
+    if not isinstance(content, dict):
+        raise ApiError("BAD_JSON")
+    text = content.pop("image_base64", None)
+    if text is None:
+        return Upload(photo=None, parameters=content)
+    if not isinstance(text, str):
+        raise invalid("image_base64", expected="text")
+    return Upload(photo=decode_base64(text), parameters=content)
+
+
+class _Form:
+    """Collects the parts of one form from the parser's callbacks. Slices of the body are copied once."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.fields: dict[str, bytes] = {}
+        self.complete = False
+        self._disposition = b""
+        self._header = b""
+        self._value = b""
+        self._data: list[bytes] = []
+        self._parts = 0
+
+    def part_begin(self) -> None:
+        self._parts += 1
+        if self._parts > MAX_PARTS:
+            raise ApiError("BAD_MULTIPART", {"max_parts": MAX_PARTS})
+        self._disposition = b""
+        self._data = []
+
+    def header_field(self, data: bytes, start: int, end: int) -> None:
+        self._header += data[start:end]
+
+    def header_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+
+    def header_end(self) -> None:
+        if self._header.lower() == b"content-disposition":
+            self._disposition = self._value
+        self._header = self._value = b""
+
+    def part_data(self, data: bytes, start: int, end: int) -> None:
+        self._data.append(data[start:end])
+
+    def part_end(self) -> None:
+        kind, options = parse_options_header(self._disposition)
+        try:
+            name = options[b"name"].decode()
+        except (KeyError, UnicodeDecodeError):
+            raise ApiError("BAD_MULTIPART") from None
+        if kind != b"form-data":
+            raise ApiError("BAD_MULTIPART")
+        if name in self.files or name in self.fields:
+            raise invalid(public_name(name), problem="sent twice")
+        # `filename*` is not allowed in forms, but clients send it; it still says that this is a file.
+        is_file = b"filename" in options or b"filename*" in self._disposition.lower()
+        (self.files if is_file else self.fields)[name] = b"".join(self._data)
+
+    def end(self) -> None:
+        self.complete = True
+
+
+def _parse_form(boundary: bytes, body: bytes) -> Upload:
+    form = _Form()
+    if not boundary:
+        raise ApiError("BAD_MULTIPART", {"missing": "boundary"})
+    try:
+        MultipartParser(
+            boundary,
+            {
+                "on_part_begin": form.part_begin,
+                "on_part_data": form.part_data,
+                "on_part_end": form.part_end,
+                "on_header_field": form.header_field,
+                "on_header_value": form.header_value,
+                "on_header_end": form.header_end,
+                "on_end": form.end,
+            },
+        ).write(body)
+    except FormParserError:  # MultipartParseError is one of them
+        raise ApiError("BAD_MULTIPART") from None
+    if not form.complete:
+        raise ApiError("BAD_MULTIPART", {"missing": "closing boundary"})
+    photo = form.files.pop("image", None)
+    for name in form.files:
+        raise invalid(public_name(name), problem="is not a file of this call")
+    if "image" in form.fields:
+        raise invalid("image", expected="a file")
+    return Upload(photo=photo, parameters={name: _text(name, value) for name, value in form.fields.items()})
+
+
+def _text(name: str, value: bytes) -> str:
+    if len(value) > MAX_FIELD_BYTES:
+        raise invalid(public_name(name), max_bytes=MAX_FIELD_BYTES)
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise invalid(public_name(name), expected="UTF-8 text") from None
+
+
+def public_name(name: str) -> str:
+    """A field's name as it may stand in an answer: what cannot be one of ours is not repeated."""
+    return name if re.fullmatch(r"[A-Za-z0-9_.-]{1,64}", name) else "?"
+
+
+_DATA_PREFIX = re.compile(r"\s*data:[^,\s]{0,200};base64,", re.IGNORECASE)
+
+
+def decode_base64(text: str) -> bytes:
+    """Bytes of a base64 text: plain or URL-safe, padded or not, in one piece or in lines, with or without `data:`.
+
+    Raises `ApiError` BAD_BASE64 for anything that a damaged text may have turned into: blanks inside, both alphabets
+    mixed, lines of different width, a length that no bytes have, bits left over at the end.
+    """
+    if prefix := _DATA_PREFIX.match(text):
+        text = text[prefix.end() :]
+    text = _unwrapped(text.lstrip().rstrip("\r\n"))
+    if "-" in text or "_" in text:
+        if "+" in text or "/" in text:
+            raise ApiError("BAD_BASE64", {"problem": "two alphabets"})
+        text = text.replace("-", "+").replace("_", "/")
+    if not text.endswith("="):
+        text += "=" * (-len(text) % 4)
+    try:
+        data = binascii.a2b_base64(text, strict_mode=True)
+        # The bits beyond the last byte must be zero: anything else has lost its tail.
+        intact = binascii.b2a_base64(data[-(len(data) % 3 or 3) :], newline=False) == text[-4:].encode()
+    except ValueError:  # binascii.Error, or a character beyond ASCII
+        raise ApiError("BAD_BASE64") from None
+    if not intact:
+        raise ApiError("BAD_BASE64", {"problem": "cut off"})
+    return data
+
+
+def _unwrapped(text: str) -> str:
+    """Text without its line breaks; raises `ApiError` unless all lines but the last are of one width."""
+    if "\n" not in text:
+        return text
+    lines = text.replace("\r\n", "\n").split("\n")
+    width = len(lines[0])
+    if any(len(line) != width for line in lines[:-1]) or not 0 < len(lines[-1]) <= width:
+        raise ApiError("BAD_BASE64", {"problem": "lines of different width"})
+    return "".join(lines)
