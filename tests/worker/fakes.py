@@ -1,0 +1,152 @@
+"""A scripted pipeline: what it does stands in the photo's bytes. Only tests can give it to a worker."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+
+import numpy as np
+from google.protobuf.descriptor import Descriptor
+from hair.analysis.v1 import measure_pb2
+
+from vision.errors import ModelError, PhotoError, Reason
+from vision.types import (
+    Box,
+    EncodedImage,
+    FaceLandmarks,
+    Facts,
+    Hairline,
+    HairlineState,
+    IntervalCauses,
+    Measurement,
+    MeasureOptions,
+    MeasureResult,
+    Photo,
+    Pose,
+    Progress,
+    Scale,
+    ScaleSource,
+    Stage,
+)
+
+OK = b"ok"
+NO_FACE = b"no face"
+BREAKS = b"breaks"
+"""A stage raises."""
+LOSES_ACCELERATOR = b"loses the accelerator"
+HOLDS = b"holds"
+"""Computes with steps until `release` is set or the call is given up."""
+TAKES_1_S = b"takes a second"
+FROZEN = b"frozen"
+"""Computes without any step until `release` is set."""
+
+
+def measurement_names(message: Descriptor = measure_pb2.Measurements.DESCRIPTOR, prefix: str = "") -> list[str]:
+    """Dotted names of all quantities in the proto."""
+    names = []
+    for field in message.fields:
+        assert field.message_type is not None
+        if field.message_type is measure_pb2.Measurement.DESCRIPTOR:
+            names.append(prefix + field.name)
+        else:
+            names += measurement_names(field.message_type, f"{prefix}{field.name}.")
+    return names
+
+
+def facts(**changes: object) -> Facts:
+    """Plausible facts of a photo of 4×3 pixels."""
+    plain = Facts(
+        photo=Photo(np.zeros((3, 4, 3), np.uint8), "JPEG", 6),
+        landmarks=FaceLandmarks(
+            points=np.zeros((478, 2)),
+            depth=np.zeros(478),
+            transform=np.eye(4),
+            pose=Pose(1.0, -2.0, 3.0),
+            box=Box(0.5, 0.25, 3.0, 2.0),
+            faces_found=1,
+        ),
+        hairline=Hairline((), HairlineState.NONE, None, 0.0),
+        scale=Scale(0.2, ScaleSource.IRIS, IntervalCauses(6.0, 8.0, 0.0), None, None),
+        measurements={name: Measurement(px=float(n), mm=n / 5) for n, name in enumerate(measurement_names())},
+        face_shape=None,
+    )
+    values = {name: getattr(plain, name) for name in Facts.__dataclass_fields__}
+    return Facts(**{**values, **changes})
+
+
+class FakePipeline:
+    """Counts how many calls compute at once, and lets a test hold and release them."""
+
+    device = "cpu"
+    versions: Mapping[str, str] = {"fake": "1"}
+
+    def __init__(self) -> None:
+        self.release = threading.Event()
+        self.started = threading.Event()
+        self.canary_error: Exception | None = None
+        self.canaries = 0
+        self.measured: list[bytes] = []
+        self.most_computing = 0
+        self.closed = False
+        self._computing = 0
+
+    def load(self, _progress: Progress) -> FakePipeline:
+        """The loader that a worker is given."""
+        return self
+
+    def measure(self, data: bytes, options: MeasureOptions, progress: Progress) -> MeasureResult:
+        self._computing += 1
+        self.most_computing = max(self.most_computing, self._computing)
+        try:
+            self.measured.append(data)
+            progress.enter(Stage.PARSING)
+            self.started.set()
+            self._act(data, progress)
+            progress.enter(Stage.DRAWING)
+        finally:
+            self._computing -= 1
+        picture = EncodedImage(b"\x89PNG fake", 4, 3) if options.annotate else None
+        return MeasureResult(facts(), picture)
+
+    def _act(self, data: bytes, progress: Progress) -> None:
+        if data.startswith(NO_FACE):
+            raise PhotoError(Reason.NO_FACE, {"faces": 0})
+        if data.startswith(BREAKS):
+            raise ValueError("cannot reshape")
+        if data.startswith(LOSES_ACCELERATOR):
+            self.canary_error = RuntimeError("CUDA error: device-side assert triggered")
+            raise self.canary_error
+        if data.startswith(HOLDS):
+            while not self.release.wait(0.005):
+                progress.step()
+        if data.startswith(TAKES_1_S):
+            end_s = time.monotonic() + 1.0
+            while time.monotonic() < end_s:
+                progress.step()
+                time.sleep(0.01)
+        if data.startswith(FROZEN):
+            self.release.wait()
+
+    def canary(self) -> None:
+        self.canaries += 1
+        if self.canary_error:
+            raise self.canary_error
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class MissingModels:
+    """A loader whose file is missing until a test puts it there."""
+
+    def __init__(self) -> None:
+        self.pipeline = FakePipeline()
+        self.present = threading.Event()
+        self.tries = 0
+
+    def load(self, _progress: Progress) -> FakePipeline:
+        self.tries += 1
+        if not self.present.is_set():
+            raise ModelError("79999_iter.pth is missing; run `hairmesh models fetch`")
+        return self.pipeline

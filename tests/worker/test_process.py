@@ -1,0 +1,241 @@
+"""Real processes: signals, ports, passwords that change, what the log says and what it never says."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from hair.worker.v1 import worker_service_pb2 as pb
+
+from hairmesh.wire import TOKEN_KEY
+from tests.worker.fakes import BREAKS, FROZEN, HOLDS, NO_FACE, OK, TAKES_1_S
+from tests.worker.harness import NOT_SERVING, PASSWORD, SERVING, TOKEN, Client, refused
+
+ROOT = Path(__file__).parents[2]
+
+
+class Process:
+    """A worker process and the lines it logged so far."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.lines: list[str] = []
+
+    async def event(self, name: str, **fields: object) -> dict[str, Any]:
+        """The next line of that event with these fields."""
+        while line := await self._line():
+            entry: dict[str, Any] = json.loads(line) if line.startswith("{") else {}
+            if entry.get("event") == name and fields.items() <= entry.items():
+                return entry
+        raise AssertionError(f"no {name} in {self.lines}")
+
+    async def end(self) -> int:
+        """Its exit code, when all it had to say was read."""
+        while await self._line():
+            pass
+        return await self._process.wait()
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    async def _line(self) -> str:
+        assert self._process.stderr
+        line = (await self._process.stderr.readline()).decode()
+        if line:
+            self.lines.append(line)
+        return line
+
+
+def write_config(path: Path, **changes: object) -> Path:
+    plain: dict[str, object] = {
+        "listen": "127.0.0.1:0",
+        "accept_passwords": [PASSWORD],
+        "health": {"min_free_gb": 0},
+        "drain_delay_seconds": 0,
+    }
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps({**plain, **changes}))
+    part.chmod(0o600)
+    part.replace(path)
+    return path
+
+
+@contextlib.asynccontextmanager
+async def process(*arguments: str) -> AsyncIterator[Process]:
+    child = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        *arguments,
+        cwd=ROOT,
+        stderr=asyncio.subprocess.PIPE,
+        limit=1 << 20,
+    )
+    try:
+        yield Process(child)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            child.kill()
+        await child.communicate()
+
+
+@contextlib.asynccontextmanager
+async def fake_worker(config: Path, password: str = PASSWORD) -> AsyncIterator[tuple[Process, Client]]:
+    async with process("tests.worker.fake_worker", str(config)) as worker:
+        client = Client((await worker.event("listening"))["address"], password)
+        try:
+            await client.until_serving()
+            yield worker, client
+        finally:
+            await client.channel.close()
+
+
+async def test_idle_worker_leaves_cleanly(tmp_path: Path) -> None:
+    async with fake_worker(write_config(tmp_path / "w.json")) as (worker, _client):
+        worker.signal(signal.SIGTERM)
+        assert await worker.end() == 0
+
+
+async def test_sigterm_lets_the_running_call_finish(tmp_path: Path) -> None:
+    """NOT_SERVING at once; the call outlives the delay and gets its answer."""
+    async with fake_worker(write_config(tmp_path / "w.json", drain_delay_seconds=0.1)) as (worker, client):
+        running = asyncio.ensure_future(client.measure(TAKES_1_S))
+        await client.until_slot(pb.SLOT_STATE_BUSY)
+        worker.signal(signal.SIGTERM)
+        await client.until(lambda status: status.state == pb.SERVING_STATE_DRAINING)
+        assert await client.check() == NOT_SERVING
+        assert await client.check("liveness") == SERVING
+        assert (await running).HasField("measurements")
+        assert await worker.end() == 0
+
+
+async def test_during_the_drain_delay_calls_are_served_and_a_second_signal_ends_at_once(tmp_path: Path) -> None:
+    async with fake_worker(write_config(tmp_path / "w.json", drain_delay_seconds=3600)) as (worker, client):
+        worker.signal(signal.SIGTERM)
+        await client.until(lambda status: status.state == pb.SERVING_STATE_DRAINING)
+        assert (await client.measure(OK)).HasField("measurements")
+        worker.signal(signal.SIGTERM)
+        assert await worker.end() == 128 + signal.SIGTERM
+
+
+async def test_compute_thread_that_never_ends_does_not_hold_the_process(tmp_path: Path) -> None:
+    async with fake_worker(write_config(tmp_path / "w.json", drain_grace_seconds=0.1)) as (worker, client):
+        call = asyncio.ensure_future(refused(client.measure(FROZEN)))
+        await client.until_slot(pb.SLOT_STATE_BUSY)
+        worker.signal(signal.SIGTERM)
+        code, info, _details = await call
+        assert (code, info.reason) == (grpc.StatusCode.UNAVAILABLE, "DRAINING")
+        assert await worker.end() == 0
+        assert '"compute_thread_ended": false' in worker.lines[-1]
+
+
+async def test_second_worker_on_the_same_port_says_so_and_ends(tmp_path: Path) -> None:
+    async with fake_worker(write_config(tmp_path / "a.json")) as (_first, client):
+        config = write_config(tmp_path / "b.json", listen=client.target)
+        async with process("worker", "--config", str(config)) as second:
+            assert await second.end() == 3
+            assert second.lines[-1].startswith(f"hairmesh-worker: cannot listen on {client.target}: another process")
+        await client.measure(OK)
+
+
+async def test_passwords_rotate_without_a_restart(tmp_path: Path) -> None:
+    config = write_config(tmp_path / "w.json")
+    new = ((TOKEN_KEY, "new-password"),)
+    async with fake_worker(config) as (worker, client):
+        _code, info, _details = await refused(client.measure(OK, metadata=new))
+        assert info.reason == "WRONG_PASSWORD"
+        write_config(config, accept_passwords=[PASSWORD, "new-password"])
+        await worker.event("passwords_changed", count=2)
+        await client.measure(OK, metadata=TOKEN)
+        await client.measure(OK, metadata=new)
+        config.write_text("{ half a fi")
+        assert "not JSON" in (await worker.event("config_not_applied"))["problem"]
+        await client.measure(OK, metadata=new)
+        write_config(config, accept_passwords=["new-password"], device="cpu")
+        assert (await worker.event("config_change_needs_restart"))["keys"] == ["device"]
+        code, info, _details = await refused(client.measure(OK, metadata=TOKEN))
+        assert (code, info.reason) == (grpc.StatusCode.UNAUTHENTICATED, "WRONG_PASSWORD")
+        await client.measure(OK, metadata=new)
+
+
+async def test_log_has_one_line_per_call_and_neither_passwords_nor_pictures(tmp_path: Path) -> None:
+    """B43: distinct outcomes; ids on every line of a call, the compute thread's included."""
+    picture = b"PICTURE-SENTINEL"
+    config = write_config(tmp_path / "w.json", accept_passwords=["PASSWORD-SENTINEL"])
+    async with fake_worker(config, "PASSWORD-SENTINEL") as (worker, client):
+
+        def ids(name: str) -> tuple[tuple[str, str], ...]:
+            return ((TOKEN_KEY, "PASSWORD-SENTINEL"), ("x-request-id", f"r-{name}"), ("x-call-id", f"c-{name}"))
+
+        await client.measure(OK + picture, metadata=ids("ok"))
+        done = await worker.event("call", request_id="r-ok", call_id="c-ok", outcome="ok", method="Measure")
+        assert set(done["stage_ms"]) == {"parsing", "drawing"}
+        assert (done["bytes_in"], done["service"]) == (len(OK + picture), "worker")
+        await refused(client.measure(NO_FACE + picture, metadata=ids("face")))
+        assert (await worker.event("call", request_id="r-face", outcome="refused"))["reason"] == "NO_FACE"
+        await refused(client.measure(BREAKS + picture, metadata=ids("breaks")))
+        assert (await worker.event("stage_raised", request_id="r-breaks"))["error"] == "ValueError"
+        assert (await worker.event("call", request_id="r-breaks"))["reason"] == "INPUT_FAILED"
+        await refused(client.measure(HOLDS + picture, metadata=ids("late"), timeout_s=0.2))
+        await worker.event("call", request_id="r-late", outcome="deadline")
+        await worker.event("abandoned_call_ended", request_id="r-late", end="given_up")
+        call = asyncio.ensure_future(client.measure(HOLDS, metadata=ids("left")))
+        await client.until_slot(pb.SLOT_STATE_BUSY)
+        call.cancel()
+        await worker.event("call", request_id="r-left", outcome="cancelled")
+        await refused(client.measure(OK, metadata=((TOKEN_KEY, "WRONG-SENTINEL"),)))
+        worker.signal(signal.SIGTERM)
+        assert await worker.end() == 0
+        assert not [line for line in worker.lines if "SENTINEL" in line]
+        assert all(line.startswith("{") for line in worker.lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"accept_passwords": ["caf\\u00e9-SENTINEL"]}', "printable ASCII"),
+        ('{"accept_passwords": ["SENTINEL"], "helth": {}}', "helth: Extra inputs are not permitted"),
+        ('{"accept_passwords": "SENTINEL"}', "accept_passwords"),
+        ('{"accept_passwords": ["SENTINEL"', "not JSON"),
+    ],
+)
+async def test_bad_configuration_is_refused_without_repeating_it(tmp_path: Path, text: str, said: str) -> None:
+    config = tmp_path / "w.json"
+    config.write_text(text)
+    async with process("worker", "--config", str(config)) as worker:
+        assert await worker.end() == 2
+        assert said in worker.lines[-1]
+        assert "SENTINEL" not in "".join(worker.lines)
+
+
+async def test_loose_permissions_and_missing_models_are_said(tmp_path: Path) -> None:
+    config = write_config(tmp_path / "w.json", models={"dir": str(tmp_path / "models")})
+    config.chmod(0o644)
+    async with process("worker", "--config", str(config), "--listen", "127.0.0.1:0") as worker:
+        assert "chmod 600" in (await worker.event("config_permissions"))["problem"]
+        client = Client((await worker.event("listening"))["address"])
+        problem = (await worker.event("models_not_loaded"))["problem"]
+        assert "face_landmarker.task is missing" in problem
+        assert await client.check("liveness", metadata=()) == SERVING
+        assert await client.check("") == NOT_SERVING
+        assert await client.reason("") == f"models:{problem}"
+        await client.channel.close()
+        worker.signal(signal.SIGTERM)
+        assert await worker.end() == 0
+
+
+async def test_help_names_the_options() -> None:
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "worker", "--help", cwd=ROOT, stdout=asyncio.subprocess.PIPE
+    )
+    text = " ".join((await child.communicate())[0].decode().split())
+    assert child.returncode == 0
+    for said in ("--config", "--listen", "HEALTH_MIN_FREE_GB", "SIGTERM", "hairmesh models fetch"):
+        assert said in text

@@ -1,0 +1,47 @@
+"""When to doubt the worker rather than the input. Pure: every event carries `now_s`.
+
+A broken accelerator hides behind "no face" answers and behind inputs that seem to break things; this decides when the
+canary has to speak, and whose fault a failed input is.
+"""
+
+from __future__ import annotations
+
+from worker.thresholds import Thresholds
+
+
+def canary_overdue(last_good_s: float | None, now_s: float, max_age_s: float) -> bool:
+    """Whether the last good canary is older than `max_age_s`, or there was none."""
+    return last_good_s is None or now_s - last_good_s > max_age_s
+
+
+class Doubt:
+    """What the recent calls say about this worker."""
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        self._thresholds = thresholds
+        self._refusals_in_a_row = 0
+        self._failed_at_s: dict[bytes, float] = {}
+
+    def answered(self) -> None:
+        """A call was answered: models find faces."""
+        self._refusals_in_a_row = 0
+
+    def refused(self) -> bool:
+        """A photo was refused. True when the row of refusals is long enough to force a canary, and begins anew."""
+        self._refusals_in_a_row += 1
+        if self._refusals_in_a_row < self._thresholds.refusals_for_canary:
+            return False
+        self._refusals_in_a_row = 0
+        return True
+
+    def input_failed(self, digest: bytes, now_s: float) -> bool:
+        """A stage raised on the input with `digest` while the canary passes.
+
+        True when different inputs did so often enough that the worker is at fault after all.
+        """
+        oldest_s = now_s - self._thresholds.failed_inputs_window_s
+        self._failed_at_s = {
+            known: failed_s for known, failed_s in self._failed_at_s.items() if failed_s >= oldest_s and known != digest
+        }
+        self._failed_at_s[digest] = now_s
+        return len(self._failed_at_s) >= self._thresholds.failed_inputs_limit

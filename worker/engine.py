@@ -1,0 +1,154 @@
+"""The compute thread: one thread owns the pipeline from load to close, so that nothing of it is ever shared.
+
+Jobs wait for each other in the thread's queue; the slot keeps calls out of that queue, only a canary may be ahead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol, TypeVar
+
+from vision.errors import ModelError
+from vision.types import MeasureOptions, MeasureResult, Progress, Stage
+from worker.progress import JobProgress, Movement, ProgressCounter
+
+T = TypeVar("T")
+
+ACCELERATOR_ERRORS = ("AcceleratorError", "CUDA error", "CUDNN_STATUS", "cuBLAS", "NCCL error")
+"""Beginnings of type names and messages of errors that stay until the process is a new one."""
+
+
+class AnalysisPipeline(Protocol):
+    """What the worker needs of `vision.pipeline.Pipeline`. Used by the compute thread alone."""
+
+    @property
+    def device(self) -> str:
+        """`cpu` or `cuda:0`."""
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Models and runtimes by name."""
+
+    def measure(self, data: bytes, options: MeasureOptions, progress: Progress) -> MeasureResult:
+        """Facts and picture of one encoded photo; raises `PhotoError`, `CancelledCallError`."""
+
+    def canary(self) -> None:
+        """A small forward with a pinned answer; raises `ModelError` when the answer is another."""
+
+    def close(self) -> None:
+        """Free what the pipeline holds."""
+
+
+PipelineLoader = Callable[[Progress], AnalysisPipeline]
+"""Builds the pipeline in the compute thread; raises `ModelError` naming the file and what to do."""
+
+
+class NotLoadedError(Exception):
+    """The engine has no pipeline: a call was let in too early. A fault of the worker's own."""
+
+
+def is_accelerator_error(error: BaseException) -> bool:
+    """Whether `error` says that the accelerator is lost for this process."""
+    return type(error).__name__.startswith(ACCELERATOR_ERRORS) or str(error).startswith(ACCELERATOR_ERRORS)
+
+
+class Engine:
+    """Runs jobs on the compute thread. Its methods belong to the event loop; a job once begun is never interrupted."""
+
+    def __init__(self, load: PipelineLoader, *, clock: Callable[[], float], on_stage: Callable[[], None]) -> None:
+        self._load = load
+        self._counter = ProgressCounter(clock, on_stage)
+        self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="compute")
+        self._pipeline: AnalysisPipeline | None = None
+        self._pending = 0
+
+    @property
+    def pending(self) -> int:
+        """Jobs running or waiting for the thread."""
+        return self._pending
+
+    @property
+    def last_movement(self) -> Movement:
+        """The progress counter."""
+        return self._counter.last
+
+    @property
+    def device(self) -> str:
+        """Empty before the pipeline is loaded."""
+        return self._pipeline.device if self._pipeline else ""
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Empty before the pipeline is loaded."""
+        return self._pipeline.versions if self._pipeline else {}
+
+    def new_progress(self) -> JobProgress:
+        """The hand of a new job on the counter."""
+        return JobProgress(self._counter)
+
+    async def load(self) -> None:
+        """Load the pipeline. Raises what the loader raises."""
+
+        def work(progress: JobProgress) -> None:
+            progress.enter(Stage.MODEL_LOAD)
+            self._pipeline = self._load(progress)
+
+        await self._run(work, self.new_progress())
+
+    async def canary(self) -> None:
+        """Ask the canary; raises `ModelError` on a wrong answer, anything else when a stage breaks."""
+
+        def work(progress: JobProgress) -> None:
+            progress.enter(Stage.CANARY)
+            self._loaded().canary()
+
+        await self._run(work, self.new_progress())
+
+    async def measure(self, data: bytes, options: MeasureOptions, progress: JobProgress) -> MeasureResult:
+        """`AnalysisPipeline.measure` on the compute thread."""
+        return await self._run(lambda job: self._loaded().measure(data, options, job), progress)
+
+    async def close(self, timeout_s: float) -> bool:
+        """Close the pipeline behind the last job. False when the thread did not end within `timeout_s`."""
+
+        def work(_progress: JobProgress) -> None:
+            pipeline, self._pipeline = self._pipeline, None
+            if pipeline:
+                pipeline.close()
+
+        try:
+            await asyncio.wait_for(self._run(work, self.new_progress()), timeout_s)
+        except TimeoutError:
+            return False
+        finally:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+        return True
+
+    async def _run(self, work: Callable[[JobProgress], T], progress: JobProgress) -> T:
+        context = contextvars.copy_context()  # so that log lines of the thread carry the call's ids
+        self._pending += 1
+        try:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._executor, lambda: context.run(_job, work, progress))
+        finally:
+            self._pending -= 1
+
+    def _loaded(self) -> AnalysisPipeline:
+        if self._pipeline is None:
+            raise NotLoadedError
+        return self._pipeline
+
+
+def _job(work: Callable[[JobProgress], T], progress: JobProgress) -> T:
+    try:
+        return work(progress)
+    except StopIteration as error:  # asyncio futures cannot carry it: the call would never end
+        raise RuntimeError("StopIteration escaped from a stage") from error
+
+
+def canary_failure(error: Exception) -> str:
+    """What a failed canary is called in reasons: the pipeline's own words, or the kind of error it broke with."""
+    return str(error) if isinstance(error, ModelError) else f"canary_raised_{type(error).__name__}"

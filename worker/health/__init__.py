@@ -1,0 +1,1 @@
+"""What a worker knows about its own health, and how it tells."""

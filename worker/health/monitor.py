@@ -1,0 +1,127 @@
+"""The beat: feeds readings into the pure checks, runs the idle canary, and says aloud when health changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+import structlog
+
+from vision.types import STALL_AFTER_S, Stage
+from worker.doubt import canary_overdue
+from worker.drain import Drain, DrainPhase
+from worker.engine import Engine
+from worker.health.checks import GROWTH, DiskCheck, ModelsCheck, progress_result
+from worker.health.disk import DiskProbe
+from worker.health.report import Report, report
+from worker.health.verdict import Judgement, Reading, judge
+from worker.identity import Identity
+from worker.runner import Runner
+from worker.thresholds import Thresholds
+
+log = structlog.stdlib.get_logger("worker.health")
+
+
+class HealthMonitor:
+    """Owner of all checks."""
+
+    def __init__(
+        self,
+        *,
+        identity: Identity,
+        engine: Engine,
+        runner: Runner,
+        models: ModelsCheck,
+        drain: Drain,
+        disk: DiskCheck,
+        disk_probe: DiskProbe,
+        canary_max_age_s: float,
+        stall_after_s: Mapping[Stage, float],
+        thresholds: Thresholds,
+        clock: Callable[[], float],
+        on_change: Callable[[], None],
+    ) -> None:
+        self._identity = identity
+        self._engine = engine
+        self._runner = runner
+        self._models = models
+        self._drain = drain
+        self._disk = disk
+        self._disk_probe = disk_probe
+        self._canary_max_age_s = canary_max_age_s
+        self._stall_after_s = {**STALL_AFTER_S, **stall_after_s}
+        self._thresholds = thresholds
+        self._clock = clock
+        self._on_change = on_change
+        self._judgement: Judgement | None = None
+        self._canary: asyncio.Task[bool] | None = None
+        self._canary_tried_s: float | None = None
+
+    def report(self) -> Report:
+        """The worker's health now."""
+        checks = (self._disk.result(), *self._models.results(), progress_result(self._judgement), GROWTH)
+        return report(checks, warm=self._models.warm, draining=self._drain.phase is not DrainPhase.SERVING)
+
+    def stall_after_s(self, stage: Stage | None) -> float:
+        """How long `stage` may be still; before the first one the least patience of all."""
+        return self._stall_after_s[stage] if stage else min(self._stall_after_s.values())
+
+    async def run(self) -> None:
+        """Beat until cancelled."""
+        told: Report | None = None
+        counter = -1
+        read_at_s = -self._thresholds.progress_period_s
+        while True:
+            now_s = self._clock()
+            self._disk.update(self._disk_probe.reading, now_s)
+            if now_s - read_at_s >= self._thresholds.progress_period_s - self._thresholds.beat_s / 2:
+                read_at_s = now_s
+                self._judge_progress(now_s)
+            present = self.report()
+            moved = self._engine.last_movement.counter
+            if told is None or _differ(told, present):
+                _tell(present)
+                self._on_change()
+                told = present
+            elif moved != counter:
+                self._on_change()
+            counter = moved
+            await asyncio.sleep(self._thresholds.beat_s)
+
+    def _judge_progress(self, now_s: float) -> None:
+        last = self._engine.last_movement
+        reading = Reading(
+            at_s=now_s,
+            boot_id=self._identity.boot_id,
+            start_time_s=self._identity.start_time_s,
+            counter=last.counter,
+            in_flight=self._engine.pending,
+            waiting=0,
+            stage=last.stage or "",
+            stall_after_s=self.stall_after_s(last.stage),
+        )
+        memory = self._judgement.memory if self._judgement else None
+        self._judgement = judge(memory, reading, period_s=self._thresholds.progress_period_s)
+        if self._judgement.canary_wanted and self._canary_is_due(now_s):
+            self._canary_tried_s = now_s
+            self._canary = asyncio.create_task(self._runner.check_canary())
+
+    def _canary_is_due(self, now_s: float) -> bool:
+        if not self._engine.device or self._models.accelerator_lost:
+            return False
+        if self._canary and not self._canary.done():
+            return False
+        tried_s = self._canary_tried_s
+        if tried_s is not None and now_s - tried_s < self._thresholds.canary_retry_s:
+            return False
+        return not self._models.good or canary_overdue(self._models.last_good_s, now_s, self._canary_max_age_s)
+
+
+def _differ(told: Report, present: Report) -> bool:
+    """Whether there is something to say: states and reasons, not the values behind them."""
+    return (told.state, told.reasons, told.why_not) != (present.state, present.reasons, present.why_not)
+
+
+def _tell(present: Report) -> None:
+    level = log.info if present.cause is None else log.warning
+    level("health", state=present.state, reasons=list(present.reasons), live=present.live)

@@ -1,0 +1,116 @@
+"""Does it move? A pure function of readings: no clock, no I/O.
+
+A check never uses what it guards: work in flight moves a monotonic counter, and the verdict compares readings of that
+counter. Nothing is sent to what moves. The same function serves for this worker's own compute thread and for any other
+server that can be read this way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """What the readings prove."""
+
+    BUSY = "busy"
+    """Work in flight or waiting, and the counter moved, or has not been still for too long."""
+    IDLE = "idle"
+    """Nothing in flight."""
+    STALLED = "stalled"
+    """Work in flight or waiting, the counter still for longer than the stage allows, seen in two readings."""
+    WAITING = "waiting"
+    """Waiting in the queue of a dependency: that server's own counters judge."""
+    RESTARTED = "restarted"
+    """Another process answers: new baseline, nothing compared across processes."""
+    UNKNOWN = "unknown"
+    """Counters are missing: the canary decides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read at one moment."""
+
+    at_s: float
+    """Monotonic clock of the reader."""
+    boot_id: str
+    start_time_s: float
+    """Start of the process that was read, in seconds since the epoch."""
+    counter: int | None
+    """Monotonic progress counter; None when it could not be read."""
+    in_flight: int
+    waiting: int
+    stage: str
+    stall_after_s: float
+    """How long the present stage may be still."""
+    waiting_for: str = ""
+    """Name of the dependency in whose queue the work waits, if it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What the next reading is compared with."""
+
+    reading: Reading
+    still_since_s: float
+    """When the counter was first seen at its present value, or since when stillness counts."""
+    over_limit: bool
+    """Whether this reading found the counter still for too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict on one reading, and what to remember for the next."""
+
+    verdict: Verdict
+    still_s: float
+    """How long the counter has provably been still; 0 when nothing is in flight."""
+    canary_wanted: bool
+    """Whether only a canary can tell more: idle, or counters missing."""
+    memory: Memory
+
+
+def judge(before: Memory | None, reading: Reading, *, period_s: float) -> Judgement:
+    """Judge `reading`, taken `period_s` after the one before if all went well.
+
+    A reading that comes more than half a period late (suspended machine) starts the stillness anew.
+    """
+    last = before.reading if before else None
+    restarted = last is not None and _other_process(last, reading)
+    late = last is not None and reading.at_s - last.at_s > 1.5 * period_s
+    working = reading.in_flight > 0 or reading.waiting > 0
+    moved = last is None or reading.counter != last.counter
+    # Time spent idle, or in a dependency's queue, is not stillness of the work that follows.
+    was_working = last is not None and (last.in_flight > 0 or last.waiting > 0) and not last.waiting_for
+    fresh = before is None or restarted or late or moved or not (working and was_working)
+    still_since_s = reading.at_s if fresh or before is None else before.still_since_s
+    still_s = reading.at_s - still_since_s
+    guarded = working and reading.counter is not None and not reading.waiting_for
+    over_limit = guarded and still_s > reading.stall_after_s
+
+    if restarted:
+        verdict = Verdict.RESTARTED
+    elif reading.counter is None:
+        verdict = Verdict.UNKNOWN
+    elif not working:
+        verdict = Verdict.IDLE
+    elif reading.waiting_for:
+        verdict = Verdict.WAITING
+    elif over_limit and before is not None and before.over_limit:
+        verdict = Verdict.STALLED
+    else:
+        verdict = Verdict.BUSY
+    return Judgement(
+        verdict=verdict,
+        still_s=still_s,
+        canary_wanted=verdict in {Verdict.IDLE, Verdict.UNKNOWN},
+        memory=Memory(reading, still_since_s, over_limit),
+    )
+
+
+def _other_process(last: Reading, reading: Reading) -> bool:
+    """Whether the two readings come from different processes: another boot id or start time, or a counter that fell."""
+    if reading.boot_id != last.boot_id or reading.start_time_s != last.start_time_s:
+        return True
+    return last.counter is not None and reading.counter is not None and reading.counter < last.counter

@@ -1,0 +1,87 @@
+"""Who may call: the password in the metadata, compared in constant time as bytes."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable, Sequence
+from enum import Enum
+from typing import Any, TypeVar
+
+import grpc
+from grpc import aio
+from pydantic import SecretStr
+
+from hairmesh.wire import TOKEN_KEY, WorkerReason
+from worker.refusals import Refusal, to_status
+
+RequestT = TypeVar("RequestT")
+ResponseT = TypeVar("ResponseT")
+
+Metadata = Sequence[tuple[str, str | bytes]]
+
+HEALTH_CHECK = "/grpc.health.v1.Health/Check"
+"""The one method that may be called without a password for some of its names: the health servicer decides."""
+
+
+class Credential(Enum):
+    """What a caller showed."""
+
+    NONE = "none"
+    WRONG = "wrong"
+    GOOD = "good"
+
+
+class Passwords:
+    """The accepted passwords; replaced as a whole when the configuration changes."""
+
+    def __init__(self, accepted: Sequence[SecretStr]) -> None:
+        self._accepted: tuple[bytes, ...] = ()
+        self.replace(accepted)
+
+    def replace(self, accepted: Sequence[SecretStr]) -> None:
+        """From now on these, never none. One assignment: callers in other threads see the old or the new ones."""
+        if not accepted:
+            raise ValueError("a worker without a password would accept nobody")
+        self._accepted = tuple(password.get_secret_value().encode() for password in accepted)
+
+    def judge(self, metadata: Metadata) -> Credential:
+        """Exactly one accepted password in `x-internal-token`; two of them are as wrong as a wrong one."""
+        shown = [_bytes(value) for key, value in metadata if key == TOKEN_KEY]
+        if not shown:
+            return Credential.NONE
+        # Every entry is compared, so that the time tells nothing about which one fits.
+        fits = [hmac.compare_digest(token, accepted) for token in shown for accepted in self._accepted]
+        return Credential.GOOD if len(shown) == 1 and any(fits) else Credential.WRONG
+
+    def __repr__(self) -> str:
+        """How many, never which."""
+        return f"<Passwords: {len(self._accepted)}>"
+
+
+class PasswordInterceptor(aio.ServerInterceptor):
+    """Turns away every call without a good password, before its message is read."""
+
+    def __init__(self, passwords: Passwords) -> None:
+        self._passwords = passwords
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[RequestT, ResponseT] | None]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> grpc.RpcMethodHandler[RequestT, ResponseT] | None:
+        """See `grpc.aio.ServerInterceptor`."""
+        credential = self._passwords.judge(tuple(handler_call_details.invocation_metadata or ()))
+        if credential is Credential.GOOD:
+            return await continuation(handler_call_details)
+        if credential is Credential.NONE and handler_call_details.method == HEALTH_CHECK:
+            return await continuation(handler_call_details)
+        # A stream in both directions fits every kind of call, and does not wait for the caller's message.
+        return grpc.stream_stream_rpc_method_handler(_turn_away)
+
+
+async def _turn_away(_requests: object, context: aio.ServicerContext[Any, Any]) -> None:
+    await context.abort_with_status(to_status(Refusal(WorkerReason.WRONG_PASSWORD)))
+
+
+def _bytes(value: str | bytes) -> bytes:
+    return value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")

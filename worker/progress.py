@@ -1,0 +1,83 @@
+"""The worker's monotonic progress counter and the running job's hand on it.
+
+Written by the compute thread, read by the event loop: each write replaces one reference, so that a reader never sees
+half of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from vision.errors import CancelledCallError
+from vision.types import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Movement:
+    """The last sign of life."""
+
+    counter: int
+    stage: Stage | None
+    """None before anything ran in this process."""
+    at_s: float
+    """Monotonic clock."""
+
+
+class ProgressCounter:
+    """Counts every stage and step since the start of the process; only the compute thread moves it."""
+
+    def __init__(self, clock: Callable[[], float], on_stage: Callable[[], None]) -> None:
+        self._clock = clock
+        self._on_stage = on_stage
+        self._last = Movement(0, None, clock())
+
+    @property
+    def last(self) -> Movement:
+        """The last movement."""
+        return self._last
+
+    def enter(self, stage: Stage) -> float:
+        """`stage` begins; returns the moment."""
+        self._last = Movement(self._last.counter + 1, stage, self._clock())
+        self._on_stage()
+        return self._last.at_s
+
+    def step(self) -> None:
+        """One step inside the present stage."""
+        self._last = Movement(self._last.counter + 1, self._last.stage, self._clock())
+
+
+class JobProgress:
+    """What one job moves: `vision.types.Progress` with a cancel flag and stage times."""
+
+    def __init__(self, counter: ProgressCounter) -> None:
+        self._counter = counter
+        self._cancelled = False
+        self._entered: list[tuple[Stage, float]] = []
+
+    def enter(self, stage: Stage) -> None:
+        """Begin `stage`; raises `CancelledCallError` when nobody waits any more."""
+        self._raise_if_cancelled()
+        self._entered.append((stage, self._counter.enter(stage)))
+
+    def step(self) -> None:
+        """One step; raises `CancelledCallError` when nobody waits any more."""
+        self._raise_if_cancelled()
+        self._counter.step()
+
+    def cancel(self) -> None:
+        """Nobody waits any more: the next stage or step ends the job. Called from the event loop."""
+        self._cancelled = True
+
+    def stage_ms(self, ended_s: float) -> Mapping[str, float]:
+        """Time spent in each stage until `ended_s`, in milliseconds."""
+        ends = [entered_s for _stage, entered_s in self._entered[1:]] + [ended_s]
+        times: dict[str, float] = {}
+        for (stage, entered_s), end_s in zip(self._entered, ends, strict=False):
+            times[stage] = round(times.get(stage, 0.0) + (end_s - entered_s) * 1000.0, 1)
+        return times
+
+    def _raise_if_cancelled(self) -> None:
+        if self._cancelled:
+            raise CancelledCallError

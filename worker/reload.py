@@ -1,0 +1,76 @@
+"""Watches the configuration file for changed passwords, in a thread that may hang with the file system."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import structlog
+
+from worker.passwords import Passwords
+from worker.settings import Settings, SettingsError, parse
+
+log = structlog.stdlib.get_logger("worker.reload")
+
+
+class PasswordReload:
+    """Reads the file every `poll_s`; what changed in it besides the passwords needs a restart, and the log says so."""
+
+    def __init__(
+        self,
+        path: Path,
+        environ: Mapping[str, str],
+        passwords: Passwords,
+        present: Settings,
+        *,
+        listen: str | None = None,
+        poll_s: float,
+    ) -> None:
+        self._path = path
+        self._environ = environ
+        self._passwords = passwords
+        self._present = present
+        self._listen = listen
+        self._poll_s = poll_s
+        self._seen: str | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="config-reload", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Watch no more; does not wait."""
+        self._stop.set()
+
+    def look(self) -> None:
+        """Apply the file if its text changed. A broken one changes nothing and is reported once."""
+        try:
+            text = self._path.read_text(encoding="utf-8")
+            if text == self._seen:
+                return
+            changed = parse(text, self._environ, listen=self._listen, origin=str(self._path))
+        except (OSError, UnicodeDecodeError, SettingsError) as error:
+            problem = str(error) if isinstance(error, SettingsError) else type(error).__name__
+            if problem != self._seen:
+                log.warning("config_not_applied", problem=problem, advice="the passwords read before stay valid")
+            self._seen = problem
+            return
+        self._seen = text
+        if changed.accept_passwords != self._present.accept_passwords:
+            self._passwords.replace(changed.accept_passwords)
+            log.warning("passwords_changed", count=len(changed.accept_passwords))
+        others = [
+            key
+            for key in Settings.model_fields
+            if key != "accept_passwords" and getattr(changed, key) != getattr(self._present, key)
+        ]
+        if others:
+            log.warning("config_change_needs_restart", keys=others)
+        self._present = changed
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._poll_s):
+            self.look()

@@ -1,0 +1,217 @@
+"""Configuration: `worker_config.json`, overridden by the environment by section and key (`HEALTH_MIN_FREE_GB`).
+
+Unknown keys are refused, and so is whatever this worker would not act on. No error message repeats a value: it could be
+a password.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from vision.types import Stage
+
+DEFAULT_CONFIG = Path("worker_config.json")
+_LISTEN = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):(?P<port>\d{1,5})")
+
+
+class SettingsError(Exception):
+    """The configuration cannot be used; the message says which key and why, never its value."""
+
+
+def _printable_ascii(password: SecretStr) -> SecretStr:
+    text = password.get_secret_value()
+    if not text or not all("!" <= letter <= "~" for letter in text):
+        raise ValueError(
+            "a password is printable ASCII without blanks, at least one letter: gRPC metadata carries no other"
+        )
+    return password
+
+
+def _expanded(path: Path) -> Path:
+    return path.expanduser()
+
+
+Password = Annotated[SecretStr, AfterValidator(_printable_ascii)]
+FilePath = Annotated[Path, AfterValidator(_expanded)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class TlsSettings(_Section):
+    """TLS of the gRPC port; plain text without `cert`."""
+
+    cert: FilePath | None = None
+    """Certificate chain, PEM."""
+    key: FilePath | None = None
+    """Its private key, PEM."""
+    client_ca: FilePath | None = None
+    """Mutual TLS: only clients with a certificate of this authority, PEM."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if (self.cert is None) != (self.key is None):
+            raise ValueError("cert and key belong together")
+        if self.client_ca and not self.cert:
+            raise ValueError("client_ca needs cert and key")
+        return self
+
+
+class ModelsSettings(_Section):
+    """Where the model files lie."""
+
+    dir: FilePath | None = None
+    """Folder of the fetched models; null: the cache folder of `hairmesh models fetch`."""
+    parser_weights: FilePath | None = None
+    """The operator's own face parser instead of the pinned one."""
+    parser_weights_sha256: str | None = Field(default=None, pattern="^[0-9a-fA-F]{64}$")
+    """Its hash; required with it."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if (self.parser_weights is None) != (self.parser_weights_sha256 is None):
+            raise ValueError("parser_weights and parser_weights_sha256 belong together")
+        return self
+
+
+class HealthSettings(_Section):
+    """When this worker takes itself out."""
+
+    min_free_gb: float = Field(default=5.0, ge=0)
+    """Out of rotation below so much free space, GiB; 0 switches the disk check off."""
+    resume_free_gb: float = Field(default=6.0, ge=0)
+    """Back above so much, GiB; not below `min_free_gb`."""
+    disk_paths: tuple[FilePath, ...] = Field(default=(Path(),), min_length=1)
+    """Folders on the watched file systems, writable by the worker."""
+    canary_max_age_seconds: PositiveFloat = 30.0
+    """The canary runs when its last good answer is older, s."""
+    stall_after_seconds: Mapping[Stage, PositiveFloat] = Field(default_factory=dict)
+    """How long a stage may be still, s, by name of the stage, instead of the built-in limits."""
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.min_free_gb and self.resume_free_gb < self.min_free_gb:
+            raise ValueError("resume_free_gb is below min_free_gb")
+        return self
+
+
+class Settings(_Section):
+    """All of `worker_config.json`."""
+
+    listen: str = "0.0.0.0:28187"
+    """Host and port; port 0 takes a free one and logs it."""
+    accept_passwords: tuple[Password, ...] = Field(min_length=1)
+    """Any of these is accepted. Read again while the worker runs, so that old and new hold during a rotation."""
+    tls: TlsSettings = TlsSettings()
+    device: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$")
+    """`auto`, `cpu`, `cuda` or `cuda:N`."""
+    models: ModelsSettings = ModelsSettings()
+    health: HealthSettings = HealthSettings()
+    drain_delay_seconds: float = Field(default=3.0, ge=0)
+    """After SIGTERM: go on serving so long, so that every edge has heard of it, s."""
+    drain_grace_seconds: float = Field(default=30.0, ge=0)
+    """Then: time for the running call to finish, s."""
+
+    @field_validator("listen")
+    @classmethod
+    def _host_and_port(cls, listen: str) -> str:
+        match = _LISTEN.fullmatch(listen)
+        if not match or int(match["port"]) > 65535:
+            raise ValueError("listen is host:port, such as 127.0.0.1:28187 or [::1]:28187")
+        return listen
+
+    @property
+    def host(self) -> str:
+        """Host part of `listen`, brackets included."""
+        return self.listen.rpartition(":")[0]
+
+
+def load(path: Path | None, environ: Mapping[str, str], *, listen: str | None = None) -> Settings:
+    """Read `path` (None: only defaults and environment), then the environment, then `listen`.
+
+    Raises `SettingsError`.
+    """
+    return parse(_read(path) if path else "{}", environ, listen=listen, origin=str(path or "environment"))
+
+
+def parse(text: str, environ: Mapping[str, str], *, listen: str | None = None, origin: str) -> Settings:
+    """`load` for a text that was read already; `origin` names it in errors."""
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise SettingsError(f"{origin}: not JSON (line {error.lineno}, column {error.colno})") from None
+    if not isinstance(values, dict):
+        raise SettingsError(f"{origin}: not a JSON object")
+    for keys, name in _variables():
+        if name in environ:
+            _put(values, keys, _from_environment(name, environ[name]))
+    if listen is not None:
+        values["listen"] = listen
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        problems = "; ".join(_in_words(problem["loc"], problem["msg"]) for problem in error.errors(include_input=False))
+        raise SettingsError(f"{origin}: {problems}") from None
+
+
+def permissions_warning(path: Path) -> str:
+    """Empty when only the owner can read the file that carries the passwords, else what to do."""
+    mode = path.stat().st_mode & 0o777
+    return f"{path} is readable by others (mode {mode:03o}); chmod 600 it" if mode & 0o077 else ""
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None
+
+
+def _variables() -> Iterator[tuple[tuple[str, ...], str]]:
+    """Every key of the configuration with its environment variable."""
+    for key, field in Settings.model_fields.items():
+        section = field.annotation
+        if isinstance(section, type) and issubclass(section, _Section):
+            for inner in section.model_fields:
+                yield (key, inner), f"{key}_{inner}".upper()
+        else:
+            yield (key,), key.upper()
+
+
+def _from_environment(name: str, text: str) -> object:
+    """Lists, objects and null as JSON, everything else as it stands."""
+    if not text.startswith(("[", "{")) and text != "null":
+        return text
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise SettingsError(f"environment {name}: not JSON") from None
+
+
+def _put(values: dict[str, object], keys: tuple[str, ...], value: object) -> None:
+    target: object = values
+    for key in keys[:-1]:
+        target = target.setdefault(key, {}) if isinstance(target, dict) else None
+    if isinstance(target, dict):  # else validation says what is wrong with that section
+        target[keys[-1]] = value
+
+
+def _in_words(place: tuple[int | str, ...], message: str) -> str:
+    return f"{'.'.join(str(part) for part in place) or 'configuration'}: {message}"

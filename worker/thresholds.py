@@ -1,0 +1,58 @@
+"""Periods, limits and counts that decide something and are not configuration. One table; tests pass a quicker one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """Units stand in the names: `_s` seconds."""
+
+    beat_s: float = 0.25
+    """How often the checks are weighed and watchers of the step counter are told."""
+
+    progress_period_s: float = 1.0
+    """Between two readings of the progress counter. Two readings over the limit prove a stall."""
+
+    disk_free_period_s: float = 0.25
+    disk_write_period_s: float = 15.0
+    """Free bytes and a real write are read this often, each in a thread of its own that may hang."""
+
+    disk_stale_floor_s: float = 3.0
+    """Evidence older than three of its intervals counts as failed, but never before this age: on a busy machine a
+    thread gets its turn late without any disk being at fault."""
+
+    disk_out_min_s: float = 10.0
+    """The disk has to be good for so long without a break before it counts as good again."""
+
+    load_retry_s: float = 10.0
+    """After models could not be loaded: files put in place later are found without a restart."""
+
+    canary_retry_s: float = 5.0
+    """Between two canaries while they fail."""
+
+    refusals_for_canary: int = 8
+    """So many photo refusals in a row force a canary: a broken accelerator finds no face in anything."""
+
+    failed_inputs_limit: int = 3
+    failed_inputs_window_s: float = 60.0
+    """So many different inputs that made a stage raise, within this time, are the worker's fault after all."""
+
+    service_time_window_s: float = 300.0
+    """Service times older than this are forgotten."""
+
+    default_service_time_s: float = 1.0
+    """Told to a caller that meets a taken slot before anything was measured."""
+
+    min_retry_s: float = 0.05
+    """Least time a refused caller is told to wait: an overdue call may still take a moment."""
+
+    watch_gap_s: float = 0.05
+    """Least time between two messages of one `WatchStatus` stream."""
+
+    config_poll_s: float = 1.0
+    """How often the configuration file is looked at for changed passwords."""
+
+    close_s: float = 2.0
+    """What is left to answer, to close and to log after the last call."""
