@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import cv2
@@ -19,11 +19,10 @@ import mediapipe as mp
 import numpy as np
 from mediapipe.tasks.python import BaseOptions
 from mediapipe.tasks.python.vision import FaceLandmarker, FaceLandmarkerOptions, FaceLandmarkerResult, RunningMode
-from numpy.typing import NDArray
 
 from vision.errors import ModelError
 from vision.pose import pose_of
-from vision.types import Box, FaceLandmarks, Points, RgbImage
+from vision.types import Box, FaceLandmarks, RgbImage
 
 MAX_FACES = 4
 DETECTION_SIDE_PX = 1280
@@ -31,14 +30,6 @@ DETECTION_SIDE_PX = 1280
 face of 2,000 px without averaging makes the points jump."""
 
 POINT_COUNT = 478
-
-
-@dataclass(frozen=True, slots=True)
-class _Face:
-    points: Points
-    depth: NDArray[np.float64]
-    transform: NDArray[np.float64]
-    box: Box
 
 
 class LandmarkDetector:
@@ -62,26 +53,33 @@ class LandmarkDetector:
         """Free MediaPipe's graph. Must be called by the thread that uses the detector, before it ends."""
         self._landmarker.close()
 
-    def detect(self, rgb: RgbImage) -> tuple[FaceLandmarks, ...]:
-        """All faces of an upright picture (H, W, 3), the one that counts first.
+    def find(self, rgb: RgbImage) -> tuple[FaceLandmarks, ...]:
+        """All faces of an upright picture (H, W, 3), the one that counts first; empty when there is none.
 
-        The rule: the largest box first; of equally large ones the one nearest to the centre of the picture.
+        The detector behind the model sees the whole picture in 128 px, so it misses a face that is small in it, or that
+        sticks out of it. Only when it finds none, it looks again: at overlapping parts of half the size, then at the
+        picture with a border; and then once more around what it found there.
+        """
+        if faces := self.detect(rgb):
+            return faces
+        for window in (*_parts(rgb.shape[1], rgb.shape[0]), _with_border(rgb.shape[1], rgb.shape[0])):
+            if seen := self._detect_in(rgb, window):
+                return self._detect_in(rgb, _around(seen[0].box)) or seen
+        return ()
+
+    def detect(self, rgb: RgbImage) -> tuple[FaceLandmarks, ...]:
+        """One pass over the picture as it is.
+
+        The order: the largest box first; of equally large ones the one nearest to the centre of the picture.
         """
         height, width = rgb.shape[:2]
-        reduced = _reduced(rgb)
-        result = self._landmarker.detect(mp.Image(image_format=mp.ImageFormat.SRGB, data=np.ascontiguousarray(reduced)))
-        faces = sorted(_faces(result, width, height), key=lambda face: _rank(face.box, width, height))
-        return tuple(
-            FaceLandmarks(
-                points=face.points,
-                depth=face.depth,
-                transform=face.transform,
-                pose=pose_of(face.points, face.depth),
-                box=face.box,
-                faces_found=len(faces),
-            )
-            for face in faces
-        )
+        image = mp.Image(image_format=mp.ImageFormat.SRGB, data=np.ascontiguousarray(_reduced(rgb)))
+        faces = _faces(self._landmarker.detect(image), width, height)
+        return tuple(sorted(faces, key=lambda face: _rank(face.box, width, height)))
+
+    def _detect_in(self, rgb: RgbImage, window: _Window) -> tuple[FaceLandmarks, ...]:
+        """Detect in a part of the picture, or in more than it has; coordinates are those of the picture."""
+        return tuple(_moved(face, window.x, window.y) for face in self.detect(_cut(rgb, window)))
 
 
 _CHATTER = re.compile(
@@ -119,18 +117,77 @@ def _reduced(rgb: RgbImage) -> RgbImage:
     return np.asarray(cv2.resize(rgb, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
-def _faces(result: FaceLandmarkerResult, width: int, height: int) -> list[_Face]:
+def _faces(result: FaceLandmarkerResult, width: int, height: int) -> list[FaceLandmarks]:
     """Normalized points to pixels whose centres have whole-number coordinates."""
     faces = []
     for landmarks, transform in zip(result.face_landmarks, result.facial_transformation_matrixes, strict=True):
         normalized = np.array([(point.x, point.y, point.z) for point in landmarks], dtype=np.float64)
         points = normalized[:, :2] * (width, height) - 0.5
+        depth = normalized[:, 2] * width
         low, high = points.min(axis=0), points.max(axis=0)
-        box = Box(float(low[0]), float(low[1]), float(high[0] - low[0]), float(high[1] - low[1]))
-        faces.append(_Face(points, normalized[:, 2] * width, np.asarray(transform, dtype=np.float64), box))
+        faces.append(
+            FaceLandmarks(
+                points=points,
+                depth=depth,
+                transform=np.asarray(transform, dtype=np.float64),
+                pose=pose_of(points, depth),
+                box=Box(float(low[0]), float(low[1]), float(high[0] - low[0]), float(high[1] - low[1])),
+                faces_found=len(result.face_landmarks),
+            )
+        )
     return faces
 
 
 def _rank(box: Box, width: int, height: int) -> tuple[float, float]:
     off_centre = np.hypot(box.x_px + box.width_px / 2 - width / 2, box.y_px + box.height_px / 2 - height / 2)
     return (-round(box.width_px * box.height_px), float(off_centre))
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """A rectangle in pixels of the picture; may reach beyond it."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+
+
+def _parts(width: int, height: int) -> list[_Window]:
+    """Squares of half the long side, each overlapping its neighbours by half or more."""
+    side = max(width, height) // 2
+    part_width, part_height = min(side, width), min(side, height)
+    return [
+        _Window(x, y, part_width, part_height)
+        for y in _starts(height - part_height, side // 2)
+        for x in _starts(width - part_width, side // 2)
+    ]
+
+
+def _starts(room: int, stride: int) -> list[int]:
+    return [round(start) for start in np.linspace(0, room, int(np.ceil(room / stride)) + 1)]
+
+
+def _with_border(width: int, height: int) -> _Window:
+    border = max(width, height) // 2
+    return _Window(-border, -border, width + 2 * border, height + 2 * border)
+
+
+def _around(box: Box) -> _Window:
+    side = round(3 * max(box.width_px, box.height_px))
+    x, y = box.x_px + box.width_px / 2 - side / 2, box.y_px + box.height_px / 2 - side / 2
+    return _Window(round(x), round(y), side, side)
+
+
+def _cut(rgb: RgbImage, window: _Window) -> RgbImage:
+    """The window's pixels; those outside the picture repeat its border."""
+    height, width = rgb.shape[:2]
+    left, top = max(0, -window.x), max(0, -window.y)
+    right, bottom = max(0, window.x + window.width - width), max(0, window.y + window.height - height)
+    inside = rgb[max(0, window.y) : window.y + window.height, max(0, window.x) : window.x + window.width]
+    return np.asarray(cv2.copyMakeBorder(inside, top, bottom, left, right, cv2.BORDER_REPLICATE), dtype=np.uint8)
+
+
+def _moved(face: FaceLandmarks, x: int, y: int) -> FaceLandmarks:
+    box = replace(face.box, x_px=face.box.x_px + x, y_px=face.box.y_px + y)
+    return replace(face, points=face.points + np.array([x, y]), box=box)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import torch
+from numpy.typing import NDArray
 
 from vision.bisenet import INPUT_SIDE_PX, TRAINING_ONLY, BiSeNet
+from vision.canary import drawn_face, mean_logits
 from vision.errors import ModelError
-from vision.runtime import INPUT_NAME, OUTPUT_NAME, WEIGHTS_KEY
+from vision.parsing import normalized
+from vision.runtime import CANARY_KEY, INPUT_NAME, OUTPUT_NAME, WEIGHTS_KEY
 
 _OPSET = 17
 
@@ -26,6 +31,12 @@ def load_network(weights: Path) -> BiSeNet:
     except Exception as error:
         raise ModelError(f"{weights} does not hold this parser's weights: {error}") from error
     return network.eval()
+
+
+def reference_answer(network: BiSeNet) -> NDArray[np.float64]:
+    """(19,): the network's mean logits for the canary's picture, in single precision on the CPU."""
+    with torch.inference_mode():
+        return mean_logits(network(torch.from_numpy(normalized(drawn_face()))).numpy())
 
 
 def export(weights: Path, weights_sha256: str, target: Path) -> None:
@@ -48,6 +59,7 @@ def export(weights: Path, weights_sha256: str, target: Path) -> None:
                 dynamic_axes={name: {0: "n", 2: "h", 3: "w"} for name in (INPUT_NAME, OUTPUT_NAME)},
             )
         model = onnx.load(part)
-        onnx.helper.set_model_props(model, {WEIGHTS_KEY: weights_sha256})
+        reference = json.dumps(reference_answer(network).tolist())
+        onnx.helper.set_model_props(model, {WEIGHTS_KEY: weights_sha256, CANARY_KEY: reference})
         onnx.save(model, part)
         part.replace(target)

@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from vision.types import FaceLandmarks, Parser, ParsingMap, Photo
+from vision.types import FaceLandmarks, Parser, ParsingMap, Photo, RgbImage
 
 INPUT_SIDE_PX = 512
 _MEAN = np.array([0.485, 0.456, 0.406], dtype=np.float32) * 255
@@ -76,12 +76,17 @@ def _logits(photo: Photo, square: _Square, forward: Parser, step: Callable[[], N
     """(19, 64, 64) logits of the square."""
     step()
     crop = sample(photo.rgb, square.photo_from_square(INPUT_SIDE_PX), INPUT_SIDE_PX)
-    normalized: NDArray[np.float32] = (crop.astype(np.float32) - _MEAN) / _STD
-    logits: NDArray[np.float32] = forward(np.ascontiguousarray(normalized.transpose(2, 0, 1)[None]))[0]
+    logits: NDArray[np.float32] = forward(normalized(crop))[0]
     return logits
 
 
-def sample(rgb: NDArray[np.uint8], photo_from_crop: NDArray[np.float64], side_px: int) -> NDArray[np.uint8]:
+def normalized(rgb: RgbImage) -> NDArray[np.float32]:
+    """(H, W, 3) 8-bit to (1, 3, H, W) as the network was trained on."""
+    scaled = (rgb.astype(np.float32) - _MEAN) / _STD
+    return np.ascontiguousarray(scaled.transpose(2, 0, 1)[None], dtype=np.float32)
+
+
+def sample(rgb: RgbImage, photo_from_crop: NDArray[np.float64], side_px: int) -> RgbImage:
     """Cut a (side, side, 3) crop; what lies outside the photo is black. Averages where the crop is coarser."""
     corners = np.array([[0, 0, 1], [side_px, 0, 1], [0, side_px, 1], [side_px, side_px, 1]], dtype=np.float64)
     mapped = corners @ photo_from_crop.T

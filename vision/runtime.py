@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from importlib.metadata import version
 from pathlib import Path
@@ -20,6 +21,8 @@ INPUT_NAME = "crops"
 OUTPUT_NAME = "logits"
 WEIGHTS_KEY = "weights_sha256"
 """Metadata entry that ties an ONNX file to the weights it was made from."""
+CANARY_KEY = "canary_reference"
+"""Metadata entry with the answer of those weights to the canary's picture, as JSON."""
 _NVIDIA_NODES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))
 
 
@@ -33,6 +36,10 @@ class ParserRuntime(Protocol):
     @property
     def version(self) -> str:
         """Name and version of the library that computes."""
+
+    @property
+    def canary_reference(self) -> NDArray[np.float64]:
+        """(19,), see `vision.onnx_export.reference_answer`."""
 
     def __call__(self, crops: NDArray[np.float32]) -> NDArray[np.float32]:
         """One forward."""
@@ -66,11 +73,12 @@ class OnnxParser:
         except Exception:  # noqa: BLE001  (onnxruntime's error types are not public: whatever it says, make it anew once)
             _export(files)
             self._session = _session(files.parser_onnx)
-        made_from = self._session.get_modelmeta().custom_metadata_map.get(WEIGHTS_KEY)
-        if made_from != files.parser_weights_sha256:
+        metadata = self._session.get_modelmeta().custom_metadata_map
+        if (made_from := metadata.get(WEIGHTS_KEY)) != files.parser_weights_sha256:
             raise ModelError(
                 f"{files.parser_onnx} was made from other weights ({made_from}); delete it, it is made again"
             )
+        self.canary_reference: NDArray[np.float64] = np.array(json.loads(metadata[CANARY_KEY]))
 
     def __call__(self, crops: NDArray[np.float32]) -> NDArray[np.float32]:
         """See `ParserRuntime`."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from vision.bisenet import INPUT_SIDE_PX
 from vision.models import ModelFiles
-from vision.onnx_export import load_network
+from vision.onnx_export import load_network, reference_answer
 
 
 def cuda_available() -> bool:
@@ -25,6 +25,7 @@ class TorchParser:
     def __init__(self, files: ModelFiles) -> None:
         torch.backends.cudnn.benchmark = True
         network = load_network(files.parser_weights)
+        self.canary_reference = reference_answer(network)
         self._network = network.to("cuda", torch.float16, memory_format=torch.channels_last)  # type: ignore[call-overload]
         blank = np.zeros((1, 3, INPUT_SIDE_PX, INPUT_SIDE_PX), dtype=np.float32)
         for _ in range(3):  # cuDNN picks its kernels during the first calls

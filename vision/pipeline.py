@@ -1,0 +1,142 @@
+"""The order of the stages: photo bytes to facts and picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import version
+
+import cv2
+import numpy as np
+
+from vision.annotate import annotate
+from vision.anthropometry import face_shape, measure_face
+from vision.canary import check_landmarks, check_logits, drawn_face
+from vision.decode import decode
+from vision.features import Features, check_features, see_features
+from vision.gates import choose_face
+from vision.hairline import find_hairline
+from vision.landmarks import LandmarkDetector
+from vision.models import FACE_LANDMARKER, ModelFiles
+from vision.parsing import normalized, parse
+from vision.photo_warnings import find_warnings
+from vision.raster import Limits
+from vision.runtime import Device, ParserRuntime, load_parser
+from vision.scale import find_scale
+from vision.types import (
+    FaceLandmarks,
+    Facts,
+    MeasureOptions,
+    MeasureResult,
+    NoProgress,
+    ParsingMap,
+    Photo,
+    Progress,
+    Stage,
+)
+
+
+class Pipeline:
+    """Loaded models and the calls they serve. Belongs to the one thread that loads, uses and closes it."""
+
+    def __init__(self, detector: LandmarkDetector, parser: ParserRuntime, files: ModelFiles, limits: Limits) -> None:
+        self._detector = detector
+        self._parser = parser
+        self._files = files
+        self._limits = limits
+
+    @classmethod
+    def load(
+        cls,
+        files: ModelFiles,
+        *,
+        device: Device = "auto",
+        progress: Progress = NoProgress(),  # noqa: B008  (holds nothing)
+        limits: Limits = Limits(),  # noqa: B008  (frozen)
+    ) -> Pipeline:
+        """Load both models; raises `ModelError` naming the file and what to do."""
+        progress.enter(Stage.MODEL_LOAD)
+        detector = LandmarkDetector(files.face_landmarker)
+        progress.step()
+        try:
+            return cls(detector, load_parser(files, device), files, limits)
+        except BaseException:
+            detector.close()
+            raise
+
+    @property
+    def device(self) -> str:
+        """`cpu` or `cuda`: where the parser runs. Landmarks always run on the CPU."""
+        return self._parser.device
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        """Models, by the beginning of their hashes, and runtimes."""
+        return {
+            "face_landmarker": FACE_LANDMARKER.sha256[:12],
+            "parser": self._files.parser_weights_sha256[:12],
+            "parser_runtime": self._parser.version,
+            "mediapipe": version("mediapipe"),
+        }
+
+    def measure(self, data: bytes, options: MeasureOptions, progress: Progress) -> MeasureResult:
+        """Measure the face in one encoded photo, and draw it if asked to.
+
+        Raises `PhotoError` when the photo is refused, `CancelledCallError` when `progress` says so.
+        """
+        progress.enter(Stage.DECODE)
+        photo = decode(data, self._limits)
+        facts = self.facts(photo, options, progress)
+        if not options.annotate:
+            return MeasureResult(facts, None)
+        progress.enter(Stage.DRAWING)
+        return MeasureResult(facts, annotate(facts, options.lang, options.max_output_side_px))
+
+    def facts(self, photo: Photo, options: MeasureOptions, progress: Progress) -> Facts:
+        """Everything about the face that counts. Raises as `measure` does."""
+        progress.enter(Stage.LANDMARKS)
+        faces = self._detector.find(photo.rgb)
+        if not faces:
+            self._refuse_if_upside_down(photo, progress)
+        landmarks = choose_face(faces, width_px=photo.width_px, height_px=photo.height_px)
+        progress.enter(Stage.PARSING)
+        parsing = self._parse(photo, landmarks, progress)
+        check_features(see_features(landmarks, parsing), lambda: self._features_upside_down(photo, progress))
+        progress.enter(Stage.HAIRLINE)
+        hairline = find_hairline(photo, landmarks, parsing)
+        progress.enter(Stage.SCALE)
+        scale = find_scale(photo, landmarks, parsing, options.pupillary_distance_mm)
+        progress.enter(Stage.MEASURING)
+        measurements = measure_face(landmarks, hairline, scale)
+        return Facts(
+            photo=photo,
+            landmarks=landmarks,
+            hairline=hairline,
+            scale=scale,
+            measurements=measurements,
+            face_shape=face_shape(measurements),
+            warnings=find_warnings(landmarks),
+        )
+
+    def canary(self) -> None:
+        """The test picture through both models; raises `ModelError` when an answer differs from the known one."""
+        picture = drawn_face()
+        check_landmarks(self._detector.detect(picture))
+        logits = self._parser(normalized(picture))
+        check_logits(logits, self._files.parser_weights_sha256, self._parser.canary_reference)
+
+    def close(self) -> None:
+        """Free the models."""
+        self._detector.close()
+
+    def _parse(self, photo: Photo, landmarks: FaceLandmarks, progress: Progress) -> ParsingMap:
+        return parse(photo, landmarks, self._parser, progress.step)
+
+    def _refuse_if_upside_down(self, photo: Photo, progress: Progress) -> None:
+        """No face was found: raise UPSIDE_DOWN when there is one in the photo turned by 180 degrees."""
+        check_features(Features(eyes=1.0, nose=0.0, mouth=0.0), lambda: self._features_upside_down(photo, progress))
+
+    def _features_upside_down(self, photo: Photo, progress: Progress) -> Features | None:
+        """Features of the face that counts in the photo turned by 180 degrees; None when there is none."""
+        turned = Photo(np.asarray(cv2.rotate(photo.rgb, cv2.ROTATE_180), dtype=np.uint8), photo.format, 3)
+        faces = self._detector.detect(turned.rgb)
+        return see_features(faces[0], self._parse(turned, faces[0], progress)) if faces else None
