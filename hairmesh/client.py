@@ -66,13 +66,15 @@ class Client:
         annotate: bool = True,
         lang: str | None = None,
     ) -> Answer:
-        """Measure the face in `photo` (the bytes of any format of the contract)."""
+        """Measure the face in `photo` (the bytes of any format of the contract).
+
+        `lang` (`zh` or `en`) is the language of messages and of labels in the picture; None: the service's choice.
+        """
         fields = {"annotate": "true" if annotate else "false"}
         if pupillary_distance_mm is not None:
             fields["pupillary_distance_mm"] = str(pupillary_distance_mm)
-        if lang is not None:
-            fields["lang"] = lang
-        return self.send("POST", MEASURE_ROUTE, files={"image": ("photo", photo)}, data=fields)
+        headers = {} if lang is None else {"accept-language": lang}
+        return self.send("POST", MEASURE_ROUTE, files={"image": ("photo", photo)}, data=fields, headers=headers)
 
     def send(self, method: str, route: str, **request: Any) -> Answer:
         """Any request under `/api/`, with httpx's keyword arguments; raises `NotAnEnvelopeError`."""

@@ -5,6 +5,7 @@ A story in steps; each step checks what it shows, and the first that does not ho
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -19,6 +20,7 @@ from hairmesh.client import Answer, Client, NotAnEnvelopeError
 from hairmesh.demo_inputs import PERSON_ID, bad_inputs, studio_portrait
 from hairmesh.stack import MIN_FREE_GB, Stack, StackError, ends_on_signals
 
+LANG = "en"
 COOLDOWN_SECONDS = 5
 """The service's default is 60 s: nobody wants to watch that."""
 CALLS_UNDER_LOAD = 6
@@ -105,7 +107,7 @@ class Demo:
         table = Table("sent", "HTTP", "code", "reason", "message")
         differing = []
         for bad in bad_inputs(self._photo):
-            headers = {"accept-language": "en", **bad.request.get("headers", {})}
+            headers = {"accept-language": LANG, **bad.request.get("headers", {})}
             answer = self._client.send(bad.method, bad.route, **{**bad.request, "headers": headers})
             as_promised = (answer.http_status, answer.code, answer.reason) == (bad.http_status, bad.code, bad.reason)
             style = None if as_promised else "bold red"
@@ -122,7 +124,10 @@ class Demo:
         self._headline(f"{CALLS_UNDER_LOAD} requests from {CLIENTS_UNDER_LOAD} clients; one worker is killed meanwhile")
         victim = self._stack.workers[0]
         with ThreadPoolExecutor(CLIENTS_UNDER_LOAD) as pool:
-            calls = [pool.submit(self._client.measure, self._photo, annotate=False) for _ in range(CALLS_UNDER_LOAD)]
+            calls = [
+                pool.submit(self._client.measure, self._photo, annotate=False, lang=LANG)
+                for _ in range(CALLS_UNDER_LOAD)
+            ]
             # With more clients than workers, both workers compute from the first answer on.
             wait(calls, return_when=FIRST_COMPLETED)
             self._say(f"First answer is here: SIGKILL to {victim.name} (pid {victim.pid}).")
@@ -143,7 +148,7 @@ class Demo:
         took_s = self._stack.wait_online(self._client, 0, NOTICE_TIMEOUT_S)
         self._say(f"Noticed after {took_s:.1f} s.")
         self._show_monitor(expected_status=503)
-        answer = self._client.measure(self._photo, annotate=False)
+        answer = self._client.measure(self._photo, annotate=False, lang=LANG)
         if (answer.http_status, answer.code, answer.reason) != (503, 1007, "NO_WORKER"):
             raise DemoError(f"without workers a call got {answer.http_status} {answer.code} {answer.reason}")
         self._say(
@@ -167,17 +172,17 @@ class Demo:
         complaints = self._stack.stop()
         if complaints:
             raise DemoError("; ".join(complaints))
-        self._say("Edge and worker ended with status 0.")
+        self._say("Edge and worker ended as asked; pictures and passwords are removed.")
 
     def _measure(self, *, annotate: bool) -> Answer:
-        answer = self._client.measure(self._photo, annotate=annotate, lang="en")
+        answer = self._client.measure(self._photo, annotate=annotate, lang=LANG)
         if not answer.ok:
             raise DemoError(f"the portrait was refused: {answer.code} {answer.reason} {answer.message}")
         return answer
 
     def _show_monitor(self, *, expected_status: int) -> None:
         status, body = self._client.monitor()
-        self._say(f"GET /monitor: {status} {body}")
+        self._say(f"GET /monitor: {status} {json.dumps(body, ensure_ascii=False)}")
         if status != expected_status:
             raise DemoError(f"/monitor answered {status}, not {expected_status}")
 

@@ -38,6 +38,8 @@ MIN_FREE_GB = 0.2
 """Lower than a server's 5 GiB, so that a laptop with little space can show the service."""
 POLL_S = 0.1
 LOG_LINES_SHOWN = 12
+CLEAN_ENDS = (0, -signal.SIGTERM)
+"""A server may finish its work and then end by the very signal that asked it to (uvicorn does)."""
 
 
 class StackError(Exception):
@@ -97,7 +99,7 @@ class Child:
             self.kill()
             return f"{self.name} did not stop by itself"
         self.process = None
-        return f"{self.name} ended with status {status}" if status else ""
+        return "" if status in CLEAN_ENDS else f"{self.name} ended with status {status}"
 
     def has_ended(self) -> bool:
         """Whether it ended unasked."""
@@ -208,6 +210,10 @@ class Stack:
                 raise StackError(f"waited {timeout_s:.0f} s in vain until {what}")
             time.sleep(POLL_S)
         return time.monotonic() - begun_s
+
+    def requests(self) -> list[dict[str, Any]]:
+        """What the edge has noted about each request so far."""
+        return [json.loads(line) for line in self.request_log.read_text().splitlines()]
 
     def stop(self) -> list[str]:
         """Stop what runs, the edge first, remove the private files; returns what went wrong."""

@@ -17,7 +17,7 @@ class Server(ThreadingHTTPServer):
     """Answers every request with `reply` and remembers what came."""
 
     reply: tuple[int, dict[str, str], bytes] = (200, {}, b"{}")
-    seen: list[tuple[str, str, bytes]]
+    seen: list[tuple[str, str, str | None, bytes]]
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -25,7 +25,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
-        self.server.seen.append((self.command, self.path, body))
+        self.server.seen.append((self.command, self.path, self.headers.get("accept-language"), body))
         status, headers, content = self.server.reply
         self.send_response(status)
         for name, value in headers.items():
@@ -67,9 +67,9 @@ def test_good_answer(server: Server, client: Client) -> None:
     assert answer.ok
     assert answer.reason == ""
     assert answer.data == {"annotated_image_url": "u"}
-    method, path, body = server.seen[0]
-    assert (method, path) == ("POST", "/api/v1/face/measure")
-    for part in (b"photo bytes", b'name="image"', b"63.5", b"false", b"en"):
+    method, path, language, body = server.seen[0]
+    assert (method, path, language) == ("POST", "/api/v1/face/measure", "en")
+    for part in (b"photo bytes", b'name="image"', b"63.5", b"false"):
         assert part in body
 
 
