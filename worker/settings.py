@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -120,8 +120,8 @@ class Settings(_Section):
     accept_passwords: tuple[Password, ...] = Field(min_length=1)
     """Any of these is accepted. Read again while the worker runs, so that old and new hold during a rotation."""
     tls: TlsSettings = TlsSettings()
-    device: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$")
-    """`auto`, `cpu`, `cuda` or `cuda:N`."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where the models run; `auto` takes a GPU when there is one."""
     models: ModelsSettings = ModelsSettings()
     health: HealthSettings = HealthSettings()
     drain_delay_seconds: float = Field(default=3.0, ge=0)

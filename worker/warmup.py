@@ -21,14 +21,15 @@ def real_pipeline(settings: Settings) -> PipelineLoader:
     """Loader of the models that the configuration names."""
 
     def load(progress: Progress) -> AnalysisPipeline:
-        # Imported here, in the compute thread: torch and mediapipe take seconds, and health answers meanwhile.
-        from vision import models, pipeline  # noqa: PLC0415
+        from vision import models  # noqa: PLC0415  (imported in the compute thread: health answers meanwhile)
 
         files = models.locate(
             settings.models.dir or models.default_cache_dir(),
             parser_weights=settings.models.parser_weights,
             parser_weights_sha256=settings.models.parser_weights_sha256,
         )
+        from vision import pipeline  # noqa: PLC0415  (torch and mediapipe take seconds; a missing file is said before)
+
         return pipeline.Pipeline.load(files, device=settings.device, progress=progress)
 
     return load

@@ -1,0 +1,136 @@
+"""Who gets in, who does not, and what is said to those outside."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2
+from grpc_reflection.v1alpha import reflection_pb2
+from grpc_reflection.v1alpha.reflection_pb2_grpc import ServerReflectionStub
+from hair.worker.v1 import worker_service_pb2 as pb
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import SecretStr
+
+from hairmesh.wire import ANALYZE_SERVICE, TOKEN_KEY
+from tests.worker.fakes import OK, FakePipeline
+from tests.worker.harness import PASSWORD, SERVING, TOKEN, Client, refused, request, running
+from worker.passwords import Credential, Passwords
+from worker.server import REFLECTED
+
+WRONG = ((TOKEN_KEY, "wrong"),)
+TWICE = (*TOKEN, *TOKEN)
+
+
+def passwords(*accepted: str) -> Passwords:
+    return Passwords([SecretStr(password) for password in accepted])
+
+
+@given(st.binary() | st.text())
+def test_only_the_exact_bytes_fit(shown: str | bytes) -> None:
+    expected = Credential.GOOD if shown in {"old", b"old", "new", b"new"} else Credential.WRONG
+    assert passwords("old", "new").judge([(TOKEN_KEY, shown)]) is expected
+
+
+def test_non_ascii_bytes_are_wrong_not_an_error() -> None:
+    """B98."""
+    for shown in (b"caf\xe9", "café", "\udce9", "", "x" * 1_000_000):
+        assert passwords("café"[:3]).judge([(TOKEN_KEY, shown)]) is Credential.WRONG
+
+
+def test_none_twice_and_rotation() -> None:
+    book = passwords("old")
+    assert book.judge([("x-other", "old")]) is Credential.NONE
+    assert book.judge([(TOKEN_KEY, "old"), (TOKEN_KEY, "old")]) is Credential.WRONG
+    book.replace([SecretStr("new")])
+    assert book.judge([(TOKEN_KEY, "old")]) is Credential.WRONG
+    assert book.judge([(TOKEN_KEY, "new")]) is Credential.GOOD
+    with pytest.raises(ValueError, match="nobody"):
+        book.replace([])
+    assert book.judge([(TOKEN_KEY, "new")]) is Credential.GOOD
+    assert "new" not in repr(book)
+
+
+@pytest.mark.parametrize("metadata", [(), WRONG, TWICE], ids=["missing", "wrong", "twice"])
+async def test_everything_but_two_bare_checks_is_closed(client: Client, metadata: Any, pipeline: FakePipeline) -> None:
+    def stream(call: Any) -> Any:
+        return call.read()
+
+    listing = health_pb2.HealthListRequest()  # type: ignore[attr-defined]  # the published stubs are older
+    attempts = [
+        client.analyze.Measure(request(OK), metadata=metadata, timeout=5),
+        client.worker.GetStatus(pb.GetStatusRequest(), metadata=metadata, timeout=5),
+        stream(client.worker.WatchStatus(pb.WatchStatusRequest(), metadata=metadata, timeout=5)),
+        client.worker.Drain(pb.DrainRequest(), metadata=metadata, timeout=5),
+        client.health.Check(health_pb2.HealthCheckRequest(service=ANALYZE_SERVICE), metadata=metadata, timeout=5),
+        client.health.Check(health_pb2.HealthCheckRequest(service="wrong name"), metadata=metadata, timeout=5),
+        client.health.List(listing, metadata=metadata, timeout=5),
+        stream(client.health.Watch(health_pb2.HealthCheckRequest(service=""), metadata=metadata, timeout=5)),
+        stream(_reflection(client, metadata)),
+    ]
+    for attempt in attempts:
+        code, info, _details = await refused(attempt)
+        assert (code, info.reason) == (grpc.StatusCode.UNAUTHENTICATED, "WRONG_PASSWORD")
+    assert pipeline.measured == []
+    await client.measure(OK)  # nothing was drained, nothing is broken
+
+
+async def test_bare_checks_tell_the_status_alone(pipeline: FakePipeline) -> None:
+    unwell = {"min_free_gb": 1e9, "resume_free_gb": 1e9}
+    async with running(pipeline.load, warm=False, health=unwell) as (_worker, client):
+        await client.until(lambda status: status.cause == "disk")
+        assert await client.check("liveness", metadata=()) == SERVING
+        call = client.health.Check(health_pb2.HealthCheckRequest(service=""), timeout=5)
+        assert (await call).status == health_pb2.HealthCheckResponse.NOT_SERVING
+        assert "x-health-reason" not in dict(await call.trailing_metadata())
+        assert "disk_free_below" in await client.reason("")
+        _code, info, _details = await refused(
+            client.health.Check(health_pb2.HealthCheckRequest(service=""), metadata=WRONG, timeout=5)
+        )
+        assert info.reason == "WRONG_PASSWORD"
+
+
+async def test_big_message_without_a_password_is_turned_away(client: Client) -> None:
+    _code, info, _details = await refused(client.measure(OK + bytes(20_000_000), metadata=WRONG))
+    assert info.reason == "WRONG_PASSWORD"
+
+
+async def test_reflection_describes_every_service(client: Client) -> None:
+    call = _reflection(client, TOKEN)
+    answer = await call.read()
+    assert {service.name for service in answer.list_services_response.service} == set(REFLECTED)
+    call.cancel()
+
+
+async def test_second_client_reads_the_protos_by_reflection(client: Client) -> None:
+    """`buf curl` knows no file of ours."""
+    buf = f"{sys.prefix}/bin/buf"
+    child = await asyncio.create_subprocess_exec(
+        buf,
+        "curl",
+        "--protocol=grpc",
+        "--http2-prior-knowledge",
+        "--reflect-header",
+        f"{TOKEN_KEY}: {PASSWORD}",
+        "-H",
+        f"{TOKEN_KEY}: {PASSWORD}",
+        f"http://{client.target}/hair.worker.v1.WorkerService/GetStatus",
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, problem = await child.communicate()
+    assert child.returncode == 0, problem.decode()
+    assert json.loads(out)["status"]["state"] == "SERVING_STATE_SERVING"
+
+
+def _reflection(client: Client, metadata: Any) -> Any:
+    async def list_services() -> Any:
+        yield reflection_pb2.ServerReflectionRequest(list_services="*")
+
+    stub: Any = ServerReflectionStub(client.channel)  # type: ignore[arg-type]  # the stubs know synchronous ones only
+    return stub.ServerReflectionInfo(list_services(), metadata=metadata, timeout=5)
