@@ -1,0 +1,1 @@
+"""Other ways to do the same work, to be measured against."""
