@@ -16,9 +16,10 @@ import httpx
 from rich.console import Console
 from rich.table import Table
 
+from hairmesh.child import StackError
 from hairmesh.client import Answer, Client, NotAnEnvelopeError
 from hairmesh.demo_inputs import PERSON_ID, bad_inputs, studio_portrait
-from hairmesh.stack import MIN_FREE_GB, Stack, StackError, ends_on_signals
+from hairmesh.stack import MIN_FREE_GB, Stack, ends_on_signals
 
 LANG = "en"
 COOLDOWN_SECONDS = 5

@@ -15,7 +15,7 @@ import psutil
 import pytest
 from PIL import Image
 
-from hairmesh.stack import console_script
+from hairmesh.child import console_script
 
 ROOT = Path(__file__).parent.parent.parent
 DEMO_TIMEOUT_S = 240
