@@ -61,8 +61,12 @@ def write_private(path: Path, text: str) -> None:
 
 @contextmanager
 def ends_on_signals() -> Iterator[None]:
-    """Inside, SIGTERM and SIGHUP raise `KeyboardInterrupt` as SIGINT does, so that everything is stopped in order."""
-    previous = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGTERM, signal.SIGHUP)}
+    """Inside, SIGTERM and SIGHUP raise `KeyboardInterrupt` as SIGINT does, so that everything is stopped in order.
+
+    SIGINT is set too: a shell that starts a program in the background makes it ignore that one.
+    """
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    previous = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
     try:
         yield
     finally:
