@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Generic, TypeVar
@@ -125,6 +126,13 @@ class Runner:
     async def wait_free(self) -> None:
         """Until no compute thread works for a call."""
         await self._free.wait()
+
+    async def free_within(self, timeout_s: float) -> bool:
+        """Whether the slot is free, or gets free in time."""
+        if not self._free.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._free.wait(), timeout_s)
+        return self._free.is_set()
 
     def start(self, call: CallIdentity, data: bytes, work: Callable[[JobProgress], Awaitable[T]]) -> Running[T]:
         """Take the slot, which must be free, and let `work` run. `data` is the input, to tell inputs apart."""

@@ -163,9 +163,7 @@ class Worker:
     async def _stop(self) -> bool:
         self._drain.begin()
         await self._drain.wait_refusing()
-        try:
-            await asyncio.wait_for(self._runner.wait_free(), self._settings.drain_grace_seconds)
-        except TimeoutError:
+        if not await self._runner.free_within(self._settings.drain_grace_seconds):
             log.warning("grace_over", advice="the running call is cut off; its caller may try another worker")
             await self._analyze.cut_off()
         self._news.close()

@@ -35,6 +35,7 @@ NO_FACE = b"no face"
 BREAKS = b"breaks"
 """A stage raises."""
 LOSES_ACCELERATOR = b"loses the accelerator"
+BIG_ANSWER = b"big answer"
 HOLDS = b"holds"
 """Computes with steps until `release` is set or the call is given up."""
 TAKES_1_S = b"takes a second"
@@ -106,8 +107,8 @@ class FakePipeline:
             progress.enter(Stage.DRAWING)
         finally:
             self._computing -= 1
-        picture = EncodedImage(b"\x89PNG fake", 4, 3) if options.annotate else None
-        return MeasureResult(facts(), picture)
+        png = b"\x89PNG fake" + bytes(5_000_000 if data == BIG_ANSWER else 0)
+        return MeasureResult(facts(), EncodedImage(png, 4, 3) if options.annotate else None)
 
     def _act(self, data: bytes, progress: Progress) -> None:
         if data.startswith(NO_FACE):

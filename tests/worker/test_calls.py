@@ -13,7 +13,7 @@ from grpc import aio
 from hair.analysis.v1 import common_pb2, growth_pb2, hairlines_pb2, masks_pb2
 from hair.worker.v1 import worker_service_pb2 as pb
 
-from tests.worker.fakes import BREAKS, HOLDS, NO_FACE, OK, FakePipeline
+from tests.worker.fakes import BIG_ANSWER, BREAKS, HOLDS, NO_FACE, OK, FakePipeline
 from tests.worker.harness import SERVING, TOKEN, Client, refused, request, started
 
 
@@ -204,6 +204,7 @@ async def test_big_messages_pass_and_too_big_ones_are_no_busy(client: Client) ->
     """B39: above gRPC's 4 MiB; above ours the status carries no reason of a worker."""
     await client.measure(OK + bytes(5_000_000))
     await client.measure(OK + bytes(4_194_304))
+    assert len((await client.measure(BIG_ANSWER)).annotated_image.data) > 5_000_000
     large = request(OK + bytes(65 * 1024 * 1024)).SerializeToString()
     async with aio.insecure_channel(client.target, options=(("grpc.max_send_message_length", -1),)) as channel:
         raw: aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/hair.analysis.v1.AnalyzeService/Measure")

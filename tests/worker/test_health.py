@@ -14,6 +14,8 @@ from hairmesh.wire import ANALYZE_SERVICE
 from tests.worker.fakes import FROZEN, HOLDS, LOSES_ACCELERATOR, NO_FACE, OK, FakePipeline, MissingModels
 from tests.worker.harness import NOT_SERVING, QUICK, SERVING, TOKEN, Client, refused, released, running, started
 from vision.errors import ModelError
+from worker.health.monitor import HealthMonitor
+from worker.health.report import Report
 
 NAMES = {"", ANALYZE_SERVICE, "liveness", "disk", "models", "accelerator", "progress", "capability/growth"}
 
@@ -247,6 +249,19 @@ async def _refuses(client: Client) -> None:
             return
         assert info.reason == "BUSY"
     pytest.fail("never refused")
+
+
+async def test_worker_whose_own_loop_dies_says_that_it_is_broken(
+    pipeline: FakePipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(pipeline.load) as (worker, _client):
+        monkeypatch.setattr(HealthMonitor, "report", _dies)
+        assert "no report" in str(await asyncio.wait_for(worker.broken, 10))
+        monkeypatch.undo()
+
+
+def _dies(_monitor: HealthMonitor) -> Report:
+    raise LookupError("no report")
 
 
 async def test_call_over_the_grace_time_is_cut_off_with_a_reason(pipeline: FakePipeline) -> None:

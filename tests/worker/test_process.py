@@ -136,6 +136,13 @@ async def test_compute_thread_that_never_ends_does_not_hold_the_process(tmp_path
         assert '"compute_thread_ended": false' in worker.lines[-1]
 
 
+async def test_no_grace_is_no_hurry_for_an_idle_worker(tmp_path: Path) -> None:
+    async with fake_worker(write_config(tmp_path / "w.json", drain_grace_seconds=0)) as (worker, _client):
+        worker.signal(signal.SIGINT)
+        assert await worker.end() == 0
+        assert not [line for line in worker.lines if "grace_over" in line]
+
+
 async def test_second_worker_on_the_same_port_says_so_and_ends(tmp_path: Path) -> None:
     async with fake_worker(write_config(tmp_path / "a.json")) as (_first, client):
         config = write_config(tmp_path / "b.json", listen=client.target)
