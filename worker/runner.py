@@ -119,9 +119,11 @@ class Runner:
         if occupation is None:
             return 0.0
         now_s = self._clock()
+        age_s = now_s - occupation.since_s
         medians = self.service_times.medians_s(now_s)
         expected_s = medians.get(occupation.call.method, self._thresholds.default_service_time_s)
-        return max(expected_s - (now_s - occupation.since_s), self._thresholds.min_retry_s)
+        overdue_s = age_s * self._thresholds.overdue_retry_share
+        return max(expected_s - age_s, overdue_s, self._thresholds.min_retry_s)
 
     async def wait_free(self) -> None:
         """Until no compute thread works for a call."""
@@ -153,7 +155,7 @@ class Runner:
         return Running(task, occupation, give_up)
 
     async def check_canary(self) -> bool:
-        """Ask the canary and remember what it said. True when it gave the known answer."""
+        """Ask the canary and remember what it said. True when models and accelerator may be used."""
         began_s = self._clock()
         try:
             await self._engine.canary()
@@ -163,13 +165,11 @@ class Runner:
                 log.exception("accelerator_lost", advice="restart this process; nothing else brings it back")
             elif self._models.canary_failed(canary_failure(error)):  # asked again every few seconds, told once
                 log.exception("canary_failed")
-            return False
         else:
             now_s = self._clock()
             self._models.canary_passed(now_s, (now_s - began_s) * 1000.0)
-            return True
-        finally:
-            self._on_change()
+        self._on_change()
+        return self._models.good
 
     async def _occupy(
         self, occupation: Occupation, data: bytes, work: Callable[[JobProgress], Awaitable[T]], progress: JobProgress
@@ -178,7 +178,8 @@ class Runner:
             ended, canary_forced = await self._compute(work, progress, data)
             ended_s = self._clock()
             overdue = canary_overdue(self._models.last_good_s, ended_s, self._canary_max_age_s)
-            if (canary_forced or overdue) and self._models.good and not await self.check_canary():
+            in_doubt = canary_forced or overdue or not self._models.good
+            if in_doubt and ended.end is not End.FAILED and not await self.check_canary():
                 # Whatever the call found, it found it with models or an accelerator that answer wrongly.
                 ended = Ended(End.FAILED, self._out_of_order())
         finally:

@@ -125,7 +125,8 @@ class Worker:
         """Open the port at once, load the models behind it. Raises `CannotListenError`, `SettingsError`."""
         worker = cls(settings, load_pipeline or real_pipeline(settings), thresholds or Thresholds())
         worker.port = _listen(worker._server, settings)
-        worker._disk_probe.start()
+        if settings.health.min_free_gb:
+            worker._disk_probe.start()
         await worker._server.start()
         worker._in_background(worker._monitor.run())
         worker._in_background(

@@ -109,7 +109,7 @@ class AnalyzeServicer(AnalyzeServiceServicer):
         self, request: hairlines_pb2.DesignHairlinesRequest, context: Context
     ) -> hairlines_pb2.DesignHairlinesResponse:
         """Not built."""
-        await _refuse_not_built(context)
+        await _refuse_not_built("DesignHairlines", context)
         return hairlines_pb2.DesignHairlinesResponse()
 
     @override
@@ -117,7 +117,7 @@ class AnalyzeServicer(AnalyzeServiceServicer):
         self, request: masks_pb2.SegmentFaceRequest, context: Context
     ) -> masks_pb2.SegmentFaceResponse:
         """Not built."""
-        await _refuse_not_built(context)
+        await _refuse_not_built("SegmentFace", context)
         return masks_pb2.SegmentFaceResponse()
 
     @override
@@ -125,7 +125,7 @@ class AnalyzeServicer(AnalyzeServiceServicer):
         self, request: growth_pb2.GrowStylesRequest, context: Context
     ) -> AsyncIterator[growth_pb2.GrowStylesResponse]:
         """Not built."""
-        await _refuse_not_built(context)
+        await _refuse_not_built("GrowStyles", context)
         yield growth_pb2.GrowStylesResponse()
 
     @override
@@ -133,7 +133,7 @@ class AnalyzeServicer(AnalyzeServiceServicer):
         self, request: growth_pb2.GrowRegionRequest, context: Context
     ) -> AsyncIterator[growth_pb2.GrowRegionResponse]:
         """Not built."""
-        await _refuse_not_built(context)
+        await _refuse_not_built("GrowRegion", context)
         yield growth_pb2.GrowRegionResponse()
 
     async def cut_off(self) -> None:
@@ -219,5 +219,5 @@ async def _refuse(context: Context, refusal: Refusal, request_id: str) -> NoRetu
     await context.abort_with_status(to_status(refusal, request_id))
 
 
-async def _refuse_not_built(context: Context) -> None:
-    await _refuse(context, Refusal(WorkerReason.NOT_BUILT), identify("", context).request_id)
+async def _refuse_not_built(method: str, context: Context) -> None:
+    await _refuse(context, Refusal(WorkerReason.NOT_BUILT), identify(method, context).request_id)

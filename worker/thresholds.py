@@ -46,7 +46,9 @@ class Thresholds:
     """Told to a caller that meets a taken slot before anything was measured."""
 
     min_retry_s: float = 0.05
-    """Least time a refused caller is told to wait: an overdue call may still take a moment."""
+    overdue_retry_share: float = 0.1
+    """Least time a refused caller is told to wait, and its share of the age of a call that takes longer than usual:
+    nobody knows how long that will be, and nobody should ask twenty times a second."""
 
     watch_gap_s: float = 0.05
     """Least time between two messages of one `WatchStatus` stream."""

@@ -87,6 +87,9 @@ class FakePipeline:
         self.started = threading.Event()
         self.canary_error: Exception | None = None
         self.canaries = 0
+        self.canary_gate = threading.Event()
+        """Cleared: the canary waits in the compute thread."""
+        self.canary_gate.set()
         self.measured: list[bytes] = []
         self.most_computing = 0
         self.closed = False
@@ -131,6 +134,7 @@ class FakePipeline:
 
     def canary(self) -> None:
         self.canaries += 1
+        self.canary_gate.wait()
         if self.canary_error:
             raise self.canary_error
 

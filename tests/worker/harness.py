@@ -128,6 +128,7 @@ def released(pipeline: FakePipeline) -> Iterator[FakePipeline]:
         yield pipeline
     finally:
         pipeline.release.set()
+        pipeline.canary_gate.set()
 
 
 async def started(pipeline: FakePipeline) -> None:

@@ -165,6 +165,22 @@ async def test_overdue_canary_runs_between_calls_and_when_idle(pipeline: FakePip
             await client.status()
 
 
+async def test_answer_found_behind_a_failed_canary_is_not_given(pipeline: FakePipeline) -> None:
+    """The call came in while the idle canary was asked, and computed with the models that failed it."""
+    async with running(pipeline.load, health={"min_free_gb": 0, "canary_max_age_seconds": 0.000001}) as (_w, client):
+        pipeline.canary_gate.clear()
+        asked = pipeline.canaries
+        while pipeline.canaries == asked:  # the test's own timeout ends it
+            await client.status()
+        call = asyncio.ensure_future(refused(client.measure(OK)))
+        await client.until_slot(pb.SLOT_STATE_BUSY)
+        pipeline.canary_error = ModelError("all zeros")
+        pipeline.canary_gate.set()
+        code, info, _details = await call
+        assert (code, info.reason) == (grpc.StatusCode.UNAVAILABLE, "MODELS")
+        assert pipeline.measured == [OK]
+
+
 async def test_full_disk_takes_out_the_worker_but_not_its_life(pipeline: FakePipeline) -> None:
     """Scenario 24."""
     huge = {"min_free_gb": 1e9, "resume_free_gb": 1e9}

@@ -1,4 +1,9 @@
-"""What the checks mean together: overall state, reasons, cause, and the status of every health name. Pure."""
+"""What the checks mean together: overall state, reasons, cause, and the status of every health name. Pure.
+
+Names of the health service: `""` and `hair.analysis.v1.AnalyzeService` (takes calls now), `liveness` (restarting would
+not help), `capability/growth` (growth calls can succeed), and each check alone: `disk`, `models`, `accelerator`,
+`progress`.
+"""
 
 from __future__ import annotations
 
