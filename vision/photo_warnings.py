@@ -17,6 +17,9 @@ NEAR_EYES_SHARE = 0.505
 """Pupillary distance over face width. The outline of the face lies some 6 cm behind the pupils, so it shrinks against
 them when the camera comes near: by 4 % at 150 cm, by 11 % at 55 cm. Ten people: 0.458 to 0.500 in studio portraits,
 0.470 to 0.535 as selfies of the same ten, 0.031 more on average."""
+PEOPLES_IRIS_SHARE = (0.075, 0.115)
+"""Iris diameter over face width: 11.7 mm over 100 mm in infants, over 150 in the broadest adults. Outside of it the
+eyes are not those of a person: painted, drawn, a doll's. People of the test pictures 0.081 to 0.109."""
 
 _RIGHT_PUPIL, _LEFT_PUPIL = 468, 473
 _IRISES = ((469, 471), (474, 476))
@@ -25,12 +28,14 @@ _NOSE_ROOT, _SUBNASALE = 168, 2
 
 
 def find_warnings(landmarks: FaceLandmarks) -> tuple[PhotoWarning, ...]:
-    """CHILD and PERSPECTIVE, where they hold."""
+    """CHILD, PERSPECTIVE and NOT_A_PHOTO, where they hold."""
     spatial = np.column_stack([landmarks.points, landmarks.depth])
     pupils = _distance(spatial, _RIGHT_PUPIL, _LEFT_PUPIL)
-    iris_share = _iris_px(landmarks) / pupils
+    iris = _iris_px(landmarks)
+    iris_share = iris / pupils
     midface_share = _distance(spatial, _NOSE_ROOT, _SUBNASALE) / pupils
-    eyes_share = pupils / _distance(spatial, *_ZYGIA)
+    face_width = _distance(spatial, *_ZYGIA)
+    eyes_share = pupils / face_width
     found = []
     if iris_share > CHILD_IRIS_SHARE:
         found.append(_warning("CHILD", iris_share, CHILD_IRIS_SHARE, "iris / pupillary distance"))
@@ -38,6 +43,9 @@ def find_warnings(landmarks: FaceLandmarks) -> tuple[PhotoWarning, ...]:
         found.append(_warning("CHILD", midface_share, CHILD_MIDFACE_SHARE, "midface / pupillary distance"))
     if eyes_share > NEAR_EYES_SHARE:
         found.append(_warning("PERSPECTIVE", eyes_share, NEAR_EYES_SHARE, "pupillary distance / face width"))
+    low, high = PEOPLES_IRIS_SHARE
+    if not low <= (share := iris / face_width) <= high:
+        found.append(_warning("NOT_A_PHOTO", share, low if share < low else high, "iris / face width"))
     return tuple(found)
 
 
