@@ -34,6 +34,8 @@ def from_index(spec: ModelSpec, target: Path, report: Report) -> None:
     with _client(config) as client:
         # Without an index of its own the finder takes the public one, as pip does; further places come on top.
         finder = PackageFinder(client, index_urls=config.index_urls, trusted_hosts=config.trusted_hosts)
+        if config.no_index:
+            finder.sources.clear()
         for url in config.extra_index_urls:
             finder.add_index_url(url)
         for place in config.find_links:
@@ -101,6 +103,7 @@ class PipConfig:
     extra_index_urls: tuple[str, ...] = ()
     find_links: tuple[str, ...] = ()
     trusted_hosts: tuple[str, ...] = ()
+    no_index: bool = False
     cert: str | None = None
 
 
@@ -135,6 +138,7 @@ def parse_pip_config(listing: str) -> PipConfig:
         extra_index_urls=words("extra-index-url"),
         find_links=words("find-links"),
         trusted_hosts=words("trusted-host"),
+        no_index=plain.get("no-index", "").lower() in {"1", "true", "yes", "on"},
         cert=plain.get("cert"),
     )
 

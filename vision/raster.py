@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -93,7 +94,9 @@ class Raster:
 def read(data: bytes, form: Format, limits: Limits) -> Raster:
     """Decode the primary frame; raises `PhotoError` (too small, too many pixels, damaged, unsupported depth)."""
     try:
-        return _read(data, form, limits)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of damaged metadata; the pixels are judged by themselves
+            return _read(data, form, limits)
     except (PhotoError, MemoryError):
         raise
     except Exception as error:

@@ -1,0 +1,46 @@
+"""Test pictures and model files for every floor."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+from vision import models
+from vision.errors import ModelError
+
+SHARED_PORTRAITS = Path(__file__).parent.parent.parent / "shared" / "data" / "portraits"
+PEOPLE = files("openpeople") / "data" / "curated"
+
+
+def studio_portrait(number: int = 1) -> Path:
+    """Studio portrait of one of openpeople's ten synthetic people, 2048 × 2048."""
+    return Path(str(PEOPLE / f"P{number:03}" / "assets" / "studio_portrait.jpg"))
+
+
+def selfie(number: int = 1) -> Path:
+    """Selfie of the same person, 1696 × 2528."""
+    return Path(str(PEOPLE / f"P{number:03}" / "assets" / "amateur_selfie.jpg"))
+
+
+def full_length(number: int = 1) -> Path:
+    """Full-length photo of the same person, 1536 × 2752: the face is small in it."""
+    return Path(str(PEOPLE / f"P{number:03}" / "assets" / "studio_posture.jpg"))
+
+
+@pytest.fixture(scope="session")
+def portraits() -> Path:
+    """Folder of the shared test portraits; skips without it."""
+    if not SHARED_PORTRAITS.is_dir():
+        pytest.skip("the shared test portraits are not here")
+    return SHARED_PORTRAITS
+
+
+@pytest.fixture(scope="session")
+def model_files() -> models.ModelFiles:
+    """The real model files; skips where they have not been fetched."""
+    try:
+        return models.locate(models.default_cache_dir())
+    except ModelError as error:
+        pytest.skip(str(error))

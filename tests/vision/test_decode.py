@@ -1,0 +1,311 @@
+"""Photo bytes in, upright 8-bit RGB out, or a refusal with a name."""
+
+from __future__ import annotations
+
+import io
+import signal
+import struct
+import subprocess
+import sys
+import zlib
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image, ImageCms
+from pillow_heif import register_heif_opener
+
+from vision import decode as decode_module
+from vision.decode import DecoderMissingError, decode
+from vision.errors import PhotoError, Reason
+from vision.raster import Format, Limits, sniff
+from vision.types import RgbImage
+
+register_heif_opener()
+
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "HEIF")
+RED, BLUE, WHITE = (255, 0, 0), (0, 0, 255), (255, 255, 255)
+TOP_LEFT, TOP_RIGHT, BOTTOM_LEFT, BOTTOM_RIGHT = (20, 20), (20, -20), (-20, 20), (-20, -20)
+
+
+def picture() -> Image.Image:
+    """300 × 240: red at the top left, blue at the bottom right, white elsewhere."""
+    image = Image.new("RGB", (300, 240), WHITE)
+    image.paste(RED, (0, 0, 150, 120))
+    image.paste(BLUE, (150, 120, 300, 240))
+    return image
+
+
+def noise(width: int = 300, height: int = 240) -> Image.Image:
+    values = np.random.default_rng(1).integers(0, 256, (height, width, 3))
+    return Image.fromarray(values.astype(np.uint8))
+
+
+def encoded(image: Image.Image, form: str, **options: Any) -> bytes:
+    out = io.BytesIO()
+    image.save(out, form, **options)
+    return out.getvalue()
+
+
+def colour(rgb: RgbImage, at: tuple[int, int]) -> NDArray[np.int_]:
+    return np.asarray(rgb[at], dtype=int)
+
+
+def assert_colour(rgb: RgbImage, at: tuple[int, int], expected: tuple[int, int, int]) -> None:
+    assert np.abs(colour(rgb, at) - expected).max() <= 6, (at, colour(rgb, at), expected)
+
+
+def refusal(data: bytes, limits: Limits = Limits()) -> PhotoError:  # noqa: B008
+    with pytest.raises(PhotoError) as refused:
+        decode(data, limits)
+    return refused.value
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_comes_out_alike(form: str) -> None:
+    photo = decode(encoded(picture(), form))
+    assert photo.format == form
+    assert photo.rgb.dtype == np.uint8
+    assert (photo.width_px, photo.height_px) == (300, 240)
+    for at, expected in ((TOP_LEFT, RED), (TOP_RIGHT, WHITE), (BOTTOM_LEFT, WHITE), (BOTTOM_RIGHT, BLUE)):
+        assert_colour(photo.rgb, at, expected)
+
+
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP", "TIFF"])
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_orientation_is_applied_once(form: str, orientation: int) -> None:
+    """A picture turned away by what its EXIF block says comes out as it was."""
+    away: dict[int, Image.Transpose] = {
+        2: Image.Transpose.FLIP_LEFT_RIGHT,
+        3: Image.Transpose.ROTATE_180,
+        4: Image.Transpose.FLIP_TOP_BOTTOM,
+        5: Image.Transpose.TRANSPOSE,
+        6: Image.Transpose.ROTATE_90,
+        7: Image.Transpose.TRANSVERSE,
+        8: Image.Transpose.ROTATE_270,
+    }
+    stored = picture() if orientation == 1 else picture().transpose(away[orientation])
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    photo = decode(encoded(stored, form, exif=exif))
+    assert photo.exif_orientation == orientation
+    assert (photo.width_px, photo.height_px) == (300, 240)
+    assert_colour(photo.rgb, TOP_LEFT, RED)
+    assert_colour(photo.rgb, BOTTOM_RIGHT, BLUE)
+
+
+@pytest.mark.parametrize("exif", [b"Exif\0\0garbage", b"Exif\0\0MM\0*\0\0\0\x08\xff\xff"], ids=["garbage", "cut off"])
+def test_a_damaged_exif_block_is_ignored(exif: bytes) -> None:
+    assert decode(encoded(picture(), "JPEG", exif=exif)).exif_orientation == 1
+
+
+def test_the_bytes_decide_and_not_the_name() -> None:
+    assert sniff(encoded(picture(), "HEIF")) is Format.HEIF
+    assert sniff(b"\0\0\0\x18ftypmp42\0\0\0\0mp42isom") == "MP4 or another ISO media file"
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (encoded(picture(), "GIF"), "GIF"),
+        (encoded(picture(), "AVIF"), "AVIF"),
+        (encoded(picture(), "PDF"), "PDF"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "SVG"),
+        (b"just text", "unknown"),
+        (b"", "unknown"),
+    ],
+)
+def test_other_formats_are_refused_by_name(data: bytes, name: str) -> None:
+    refused = refusal(data)
+    assert refused.reason is Reason.UNSUPPORTED_FORMAT
+    assert refused.details == {"format": name}
+
+
+@pytest.mark.parametrize("form", ["PNG", "TIFF"])
+def test_sixteen_bits_are_scaled_and_not_clipped(form: str) -> None:
+    ramp = np.tile(np.linspace(0, 65535, 256).astype(np.uint16), (200, 1))
+    rgb = decode(encoded(Image.fromarray(ramp), form)).rgb
+    assert np.unique(rgb).size == 256
+    assert np.array_equal(rgb[0, :, 0], np.arange(256))
+
+
+def test_sixteen_bit_colour_png() -> None:
+    assert_colour(decode(png_of_sixteen_bits()).rgb, TOP_LEFT, (255, 128, 0))
+
+
+def png_of_sixteen_bits() -> bytes:
+    """A plain 200 × 200 PNG of 16 bits per channel, which Pillow reads but does not write."""
+
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    row = b"\0" + struct.pack(">HHH", 65535, 32896, 0) * 200
+    header = struct.pack(">IIBBBBB", 200, 200, 16, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(row * 200)) + chunk(b"IEND", b"")
+    )
+
+
+@pytest.mark.parametrize(
+    "image", [Image.new("F", (220, 220), 0.5), Image.new("I", (220, 220), 5)], ids=["floating point", "32 bits"]
+)
+def test_values_without_a_stated_range_are_refused(image: Image.Image) -> None:
+    refused = refusal(encoded(image, "TIFF"))
+    assert refused.reason is Reason.UNSUPPORTED_FORMAT
+    assert "values" in str(refused.details["format"])
+
+
+@pytest.mark.parametrize("form", ["PNG", "WEBP"])
+def test_hidden_pixels_never_appear(form: str) -> None:
+    hidden = picture().convert("RGBA")
+    hidden.putalpha(0)
+    rgb = decode(encoded(hidden, form, **({"lossless": True, "exact": True} if form == "WEBP" else {}))).rgb
+    assert (rgb == 255).all()
+
+
+def test_alpha_is_composited_on_white() -> None:
+    half = picture().convert("RGBA")
+    half.putalpha(128)
+    assert_colour(decode(encoded(half, "PNG")).rgb, TOP_LEFT, (255, 127, 127))
+
+
+def test_a_palette_with_a_transparent_colour() -> None:
+    image = picture().quantize(8)
+    red = image.getpixel((10, 10))
+    rgb = decode(encoded(image, "PNG", transparency=red)).rgb
+    assert_colour(rgb, TOP_LEFT, WHITE)
+    assert_colour(rgb, BOTTOM_RIGHT, BLUE)
+
+
+def test_grey_and_bilevel_come_out_as_rgb() -> None:
+    for image in (picture().convert("L"), picture().convert("1"), picture().convert("LA")):
+        rgb = decode(encoded(image, "PNG")).rgb
+        assert rgb.shape == (240, 300, 3)
+        assert (rgb[..., 0] == rgb[..., 2]).all()
+    assert decode(encoded(picture().convert("L"), "JPEG")).rgb.shape == (240, 300, 3)
+
+
+def test_red_ink_stays_red_with_and_without_the_adobe_marker() -> None:
+    with_marker = encoded(picture().convert("CMYK"), "JPEG")
+    at = with_marker.index(b"\xff\xee")
+    length = int.from_bytes(with_marker[at + 2 : at + 4])
+    for data in (with_marker, with_marker[:at] + with_marker[at + 2 + length :]):
+        assert_colour(decode(data).rgb, TOP_LEFT, RED)
+
+
+def test_an_embedded_profile_is_converted_to_srgb() -> None:
+    """Red and green change places in this profile."""
+    swapped = swapped_profile()
+    for form in ("JPEG", "PNG"):
+        rgb = decode(encoded(picture(), form, icc_profile=swapped)).rgb
+        red, green, _ = colour(rgb, TOP_LEFT)
+        assert green > 200 > 100 > red, form
+        assert_colour(rgb, TOP_RIGHT, WHITE)
+
+
+def swapped_profile() -> bytes:
+    """Pillow's sRGB profile with the tags of the red and green primaries exchanged."""
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    profile = profile.replace(b"rXYZ", b"tmp1").replace(b"gXYZ", b"rXYZ").replace(b"tmp1", b"gXYZ")
+    return profile.replace("sRGB".encode("utf-16-be"), "test".encode("utf-16-be"))
+
+
+def test_a_damaged_profile_is_ignored() -> None:
+    assert_colour(decode(encoded(picture(), "PNG", icc_profile=b"no profile")).rgb, TOP_LEFT, RED)
+
+
+@pytest.mark.parametrize("form", ["MPO", "WEBP", "PNG", "TIFF"])
+def test_the_primary_frame_counts(form: str) -> None:
+    others = [Image.new("RGB", (300, 240), (0, 200, 0))] * 3
+    photo = decode(encoded(picture(), form, save_all=True, append_images=others))
+    assert photo.format == ("JPEG" if form == "MPO" else form)
+    assert_colour(photo.rgb, TOP_LEFT, RED)
+
+
+def cut(data: bytes, share: float) -> bytes:
+    return data[: int(len(data) * share)]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(pytest.param(cut(encoded(noise(), form), 0.5), id=f"half a {form}") for form in FORMATS),
+        pytest.param(cut(encoded(noise(), "JPEG", progressive=True), 0.3), id="third of a progressive JPEG"),
+        pytest.param(encoded(noise(), "JPEG")[:-2], id="JPEG without its end"),
+        pytest.param(cut(encoded(noise(), "JPEG"), 0.5) + b"\xff\xd9", id="half a JPEG with an end"),
+        pytest.param(cut(encoded(noise(), "JPEG"), 0.5) + bytes(9_000), id="half a JPEG, then zeros"),
+        pytest.param(b"\xff\xd8\xff", id="JPEG magic alone"),
+        pytest.param(b"\0\0\0\x18ftypheic" + bytes(1000), id="HEIC magic and zeros"),
+    ],
+)
+def test_truncated_photos_are_damaged_and_never_half_grey(data: bytes) -> None:
+    assert refusal(data).reason is Reason.DAMAGED_IMAGE
+
+
+def test_superfluous_bytes_after_a_jpeg_are_harmless() -> None:
+    assert_colour(decode(encoded(picture(), "JPEG") + b"trailer of a phone" * 20).rgb, TOP_LEFT, RED)
+
+
+@pytest.mark.parametrize("size", [(199, 300), (300, 199), (1, 60_000)])
+def test_too_small_says_the_size_and_the_limit(size: tuple[int, int]) -> None:
+    refused = refusal(encoded(Image.new("L", size), "PNG"))
+    assert refused.reason is Reason.IMAGE_TOO_SMALL
+    assert refused.details == {"width": size[0], "height": size[1], "min": 200}
+
+
+@pytest.mark.parametrize("form", ["PNG", "JPEG", "TIFF"])
+def test_the_pixel_limit_is_checked_in_the_header(form: str) -> None:
+    options = {"compression": "group4"} if form == "TIFF" else {}
+    bomb = encoded(Image.new("1", (13_000, 13_000)), form, **options)
+    refused = refusal(bomb)
+    assert refused.reason is Reason.IMAGE_TOO_MANY_PIXELS
+    assert refused.details == {"width": 13_000, "height": 13_000, "pixels": 169_000_000, "max": 40_000_000}
+
+
+def test_the_limits_can_be_set() -> None:
+    assert refusal(encoded(picture(), "PNG"), Limits(max_pixels=1000)).details["max"] == 1000
+    assert refusal(encoded(picture(), "BMP"), Limits(max_pixels=1000)).details["max"] == 1000
+
+
+def test_forty_megapixels_are_read() -> None:
+    assert decode(encoded(Image.new("L", (8000, 5000)), "JPEG")).rgb.shape == (5000, 8000, 3)
+
+
+def child_that(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the child process run `script` in the place of the decoder."""
+    real = subprocess.run
+
+    def run(_command: list[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
+        return real([sys.executable, "-c", script], **options)
+
+    monkeypatch.setattr(subprocess, "run", run)
+
+
+STARTED = "import os, sys, time; sys.stdout.write('started\\n'); sys.stdout.flush(); "
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        STARTED + f"os.kill(os.getpid(), {int(signal.SIGSEGV)})",
+        STARTED + f"os.kill(os.getpid(), {int(signal.SIGKILL)})",
+        STARTED + "raise MemoryError",
+    ],
+    ids=["crash", "killed", "out of memory"],
+)
+def test_the_death_of_the_decoder_is_the_photos_fault(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    child_that(script, monkeypatch)
+    assert refusal(encoded(picture(), "BMP")).reason is Reason.DAMAGED_IMAGE
+
+
+def test_a_decoder_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    child_that(STARTED + "time.sleep(60)", monkeypatch)
+    monkeypatch.setattr(decode_module, "CHILD_TIMEOUT_S", 0.5)
+    assert refusal(encoded(picture(), "BMP")).reason is Reason.DAMAGED_IMAGE
+
+
+def test_a_decoder_that_never_starts_is_not_the_photos_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    child_that("raise SystemExit('no such library')", monkeypatch)
+    with pytest.raises(DecoderMissingError, match="no such library"):
+        decode(encoded(picture(), "BMP"))
