@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
@@ -13,9 +14,11 @@ from tests.conftest import studio_portrait
 from vision.decode import decode
 from vision.landmarks import LandmarkDetector
 from vision.models import ModelFiles
-from vision.pipeline import Pipeline
 from vision.runtime import OnnxParser
 from vision.types import Photo, RgbImage
+
+if TYPE_CHECKING:
+    from vision.pipeline import Pipeline
 
 
 def photo_of(rgb: RgbImage) -> Photo:
@@ -62,6 +65,8 @@ def parser(model_files: ModelFiles) -> OnnxParser:
 @pytest.fixture(scope="session")
 def pipeline(model_files: ModelFiles) -> Iterator[Pipeline]:
     """The whole pipeline on the CPU."""
+    from vision.pipeline import Pipeline  # noqa: PLC0415  (tests of one stage do not load all of them)
+
     loaded = Pipeline.load(model_files, device="cpu")
     yield loaded
     loaded.close()
