@@ -89,15 +89,19 @@ def _iso_format(data: bytes) -> str:
     return "video"
 
 
+HEADER_BYTES = 65_536
+"""Where the size nearly always stands; a copy of this is read at full speed."""
+
+
 class _HeaderTooLongError(Exception):
     """A header that takes more reading than any real one."""
 
 
-class _HeaderReader(io.BytesIO):
-    """Reads headers only: hostile files with endless chains of tiny boxes or giant tables end here, in milliseconds."""
+class _BoundedReader(io.BytesIO):
+    """Reads a whole file for its header: endless chains of tiny boxes and giant tables end here, in milliseconds."""
 
     MAX_READS = 20_000
-    MAX_BYTES_AT_ONCE = 65_536
+    MAX_BYTES_AT_ONCE = HEADER_BYTES
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data)
@@ -113,7 +117,10 @@ class _HeaderReader(io.BytesIO):
 
 def _size_px(data: bytes) -> tuple[int, int]:
     """Width and height as stored; raises `ApiError` when the header does not say."""
-    width, height = imagesize.get(_HeaderReader(data), exif_rotation=False)  # -1, -1 for whatever went wrong inside
+    # imagesize answers -1, -1 for whatever goes wrong inside.
+    width, height = imagesize.get(io.BytesIO(data[:HEADER_BYTES]), exif_rotation=False)
+    if width < 0 and len(data) > HEADER_BYTES:
+        width, height = imagesize.get(_BoundedReader(data), exif_rotation=False)
     if width <= 0 or height <= 0:
         raise ApiError("DAMAGED_IMAGE", {"format": format_of(data)})
     return int(width), int(height)

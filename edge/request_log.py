@@ -1,14 +1,15 @@
 """`request_log.jsonl`: one JSON line per request under `/api/`, never a picture, a token or a query string.
 
-A thread of its own writes, so that a slow disk delays neither answers nor probes; when it falls too far behind, lines
-are dropped and counted rather than kept without end.
+A thread of its own writes, so that a slow disk delays neither answers nor probes. It looks for new lines by itself:
+waking it for each one would cost a call more than the line does. When it falls too far behind, lines are dropped and
+counted rather than kept without end.
 """
 
 from __future__ import annotations
 
 import os
-import queue
 import threading
+from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,7 @@ import orjson
 import structlog
 
 MAX_WAITING_LINES = 10_000
+WRITE_EVERY_S = 0.1
 CLOSE_TIMEOUT_S = 2.0
 """How long `close` waits for the last lines to reach the disk."""
 
@@ -30,37 +32,38 @@ class RequestLog:
         self._path = path
         self._max_bytes = max_bytes
         self._keep = keep
-        self._lines: queue.Queue[bytes | None] = queue.Queue(MAX_WAITING_LINES)
+        self._lines: deque[bytes] = deque()
         self._dropped = 0
         self._descriptor: int | None = None
+        self._closing = threading.Event()
         self._thread = threading.Thread(target=self._write_all, name="request-log", daemon=True)
         self._thread.start()
 
     def write(self, facts: Mapping[str, object]) -> None:
-        """Queue one line; never waits."""
-        line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **facts}
-        try:
-            self._lines.put_nowait(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
-        except queue.Full:
+        """Keep one line to be written soon; never waits."""
+        if len(self._lines) >= MAX_WAITING_LINES:
             self._dropped += 1
-        if self._dropped and not self._lines.full():
+            return
+        if self._dropped:
             log.error("request log did not keep up", lines_dropped=self._dropped)
             self._dropped = 0
+        line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **facts}
+        self._lines.append(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
 
     def close(self) -> None:
         """Write what is waiting and end the thread; gives up on a disk that hangs."""
-        try:
-            self._lines.put(None, timeout=CLOSE_TIMEOUT_S)
-        except queue.Full:
-            return
+        self._closing.set()
         self._thread.join(CLOSE_TIMEOUT_S)
 
     def _write_all(self) -> None:
         trouble = ""
-        while (line := self._lines.get()) is not None:
-            before, trouble = trouble, self._write(line)
-            if trouble and trouble != before:
-                log.error("request log cannot be written", error=trouble)
+        closing = False
+        while not closing:
+            closing = self._closing.wait(WRITE_EVERY_S)
+            while self._lines:
+                before, trouble = trouble, self._write(self._lines.popleft())
+                if trouble and trouble != before:
+                    log.error("request log cannot be written", error=trouble)
         self._close_file()
 
     def _write(self, line: bytes) -> str:

@@ -40,11 +40,11 @@ class Calls:
         exchange = Exchange.of(request)
         photo, parameters = await self._take_in(exchange, MeasureParameters)
         message = measure_pb2.MeasureRequest(
-            photo=_image(photo),
             pupillary_distance_mm=parameters.pupillary_distance_mm,
             annotate=parameters.annotate,
             options=self._options(exchange, parameters),
         )
+        _put_photo(message.photo, photo)
         return await self._ask(exchange, "Measure", message)
 
     async def _take_in(self, exchange: Exchange, kind: type[P]) -> tuple[Photo, P]:
@@ -93,10 +93,9 @@ class Calls:
         return exchange.answer(data)
 
 
-def _image(photo: Photo) -> common_pb2.Image:
-    return common_pb2.Image(
-        data=photo.data,
-        media_type=MEDIA_TYPES[photo.format],
-        width_px=photo.width_px,
-        height_px=photo.height_px,
-    )
+def _put_photo(image: common_pb2.Image, photo: Photo) -> None:
+    """Fill a request's picture in place: handing over a finished one would copy the photo once more."""
+    image.data = photo.data
+    image.media_type = MEDIA_TYPES[photo.format]
+    image.width_px = photo.width_px
+    image.height_px = photo.height_px
