@@ -22,18 +22,25 @@ INPUT_SIDE_PX = 512
 _MEAN = np.array([0.485, 0.456, 0.406], dtype=np.float32) * 255
 _STD = np.array([0.229, 0.224, 0.225], dtype=np.float32) * 255
 
-NARROW_SIDE = 2.0
-WIDE_SIDE = 3.4
-"""Sides of the two crops, in heights of the landmark mesh (upper forehead to chin)."""
+RASTER_PX = 188
+"""Pixels of the fused raster per height of the landmark mesh, upper forehead to chin: six for each cell of the narrow
+crop's logits."""
+NARROW_PX = 376
+WIDE_PX = 640
+"""Sides of the two crops on the raster: 2.0 and 3.4 mesh heights. Both even, so that one lies in the middle of the
+other."""
 CENTRE_ABOVE = 0.12
 """How far the crops' centre lies above the middle of the mesh, in mesh heights: the hair needs the room."""
-RASTER_PX = 188
-"""Pixels of the fused raster per mesh height: three for each cell of the narrow crop's logits."""
 FEATHER = 0.12
 """Width of the band inside the narrow crop's border over which the wide one takes over, in sides of the crop."""
 CUT_HAIR = 0.5
 """Hair goes on beyond the narrow crop where it has this probability at its border, inside the photo."""
 
+_SIDES = (
+    (Label.LEFT_BROW, Label.RIGHT_BROW),
+    (Label.LEFT_EYE, Label.RIGHT_EYE),
+    (Label.LEFT_EAR, Label.RIGHT_EAR),
+)
 _TOP, _CHIN = 10, 152
 
 
@@ -56,25 +63,24 @@ class _Square:
 
 def parse(photo: Photo, landmarks: FaceLandmarks, forward: Parser, step: Callable[[], None]) -> ParsingMap:
     """Probabilities of the 19 classes around the face: one forward, or two. Calls `step` before each."""
-    narrow = _square(landmarks, NARROW_SIDE)
-    narrow_px, wide_px = round(NARROW_SIDE * RASTER_PX), round(WIDE_SIDE * RASTER_PX)
-    near = _softmax(_interpolated(_logits(photo, narrow, forward, step), narrow_px))
-    if not _hair_goes_on(near, narrow.photo_from_square(narrow_px), photo):
-        return ParsingMap(probabilities=near, photo_from_map=narrow.photo_from_square(narrow_px))
-    wide = _square(landmarks, WIDE_SIDE)
-    fused = _softmax(_interpolated(_logits(photo, wide, forward, step), wide_px))
-    margin = (wide_px - narrow_px) // 2
-    region = fused[:, margin : margin + narrow_px, margin : margin + narrow_px]
-    region += _feather(narrow_px) * (near - region)
-    return ParsingMap(probabilities=fused, photo_from_map=wide.photo_from_square(wide_px))
+    narrow = _square(landmarks, NARROW_PX)
+    near = _softmax(_interpolated(_logits(photo, narrow, forward, step), NARROW_PX))
+    if not _hair_goes_on(near, narrow.photo_from_square(NARROW_PX), photo):
+        return ParsingMap(_sided(near), narrow.photo_from_square(NARROW_PX))
+    wide = _square(landmarks, WIDE_PX)
+    fused = _softmax(_interpolated(_logits(photo, wide, forward, step), WIDE_PX))
+    middle = slice((WIDE_PX - NARROW_PX) // 2, (WIDE_PX + NARROW_PX) // 2)
+    region = fused[:, middle, middle]
+    region += _feather(NARROW_PX) * (near - region)
+    return ParsingMap(_sided(fused), wide.photo_from_square(WIDE_PX))
 
 
-def _square(landmarks: FaceLandmarks, side: float) -> _Square:
+def _square(landmarks: FaceLandmarks, raster_px: int) -> _Square:
     top, chin = landmarks.points[_TOP], landmarks.points[_CHIN]
     height = float(np.linalg.norm(top - chin))
     up = (top - chin) / height
     centre = (top + chin) / 2 + CENTRE_ABOVE * height * up
-    return _Square(centre, side * height, landmarks.pose.roll_deg)
+    return _Square(centre, height * raster_px / RASTER_PX, landmarks.pose.roll_deg)
 
 
 def _hair_goes_on(near: NDArray[np.float32], photo_from_map: NDArray[np.float64], photo: Photo) -> bool:
@@ -86,6 +92,20 @@ def _hair_goes_on(near: NDArray[np.float32], photo_from_map: NDArray[np.float64]
     inside = ((in_photo > 0) & (in_photo < [[photo.width_px - 1], [photo.height_px - 1]])).all(axis=0)
     covered = near[Label.HAIR, y, x] + near[Label.HAT, y, x]
     return bool((inside & (covered > CUT_HAIR)).any())
+
+
+def _sided(probabilities: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Give each half of the face its own side's labels, in place; both crops have the midline in their middle.
+
+    The network finds eyes, brows and ears well, but not whose side they are on: in mirrored photos it swaps them.
+    """
+    viewers_left, viewers_right = np.split(probabilities, [probabilities.shape[-1] // 2], axis=-1)
+    for left, right in _SIDES:
+        viewers_left[right] += viewers_left[left]
+        viewers_left[left] = 0
+        viewers_right[left] += viewers_right[right]
+        viewers_right[right] = 0
+    return probabilities
 
 
 def _logits(photo: Photo, square: _Square, forward: Parser, step: Callable[[], None]) -> NDArray[np.float32]:
@@ -106,14 +126,15 @@ def sample(rgb: RgbImage, photo_from_crop: NDArray[np.float64], side_px: int) ->
     """Cut a (side, side, 3) crop; what lies outside the photo is black. Averages where the crop is coarser."""
     corners = np.array([[0, 0, 1], [side_px, 0, 1], [0, side_px, 1], [side_px, side_px, 1]], dtype=np.float64)
     mapped = corners @ photo_from_crop.T
-    low = np.maximum(np.floor(mapped.min(axis=0)).astype(int) - 1, 0)
-    high = np.minimum(np.ceil(mapped.max(axis=0)).astype(int) + 2, (rgb.shape[1], rgb.shape[0]))
+    reduce = max(1, int(np.hypot(*photo_from_crop[:, 0])))
+    low = np.maximum(np.floor(mapped.min(axis=0)).astype(int) - reduce, 0)
+    high = np.minimum(np.ceil(mapped.max(axis=0)).astype(int) + 2 * reduce, (rgb.shape[1], rgb.shape[0]))
     if (high <= low).any():
         return np.zeros((side_px, side_px, 3), dtype=np.uint8)
     part = rgb[low[1] : high[1], low[0] : high[0]]
     part_from_crop = photo_from_crop.copy()
     part_from_crop[:, 2] -= low
-    if (reduce := int(np.hypot(*photo_from_crop[:, 0]))) > 1:
+    if reduce > 1:
         # By a whole number, for which OpenCV's averaging is several times as fast.
         size = (max(1, part.shape[1] // reduce), max(1, part.shape[0] // reduce))
         part = part[: size[1] * reduce, : size[0] * reduce]

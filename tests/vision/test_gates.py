@@ -47,7 +47,7 @@ def test_a_small_face_tells_its_height() -> None:
 
 
 def test_a_face_cut_off_tells_how_much() -> None:
-    refused = refusal(face(at={point: (610, 300) for point in range(200, 236)}))
+    refused = refusal(face(at=dict.fromkeys(range(200, 236), (610, 300))))
     assert refused.reason is Reason.FACE_CUT_OFF
     assert refused.details == {"outside_pct": 7.5, "max": 2}
 

@@ -1,0 +1,79 @@
+"""Warnings on children, on pictures taken from too near, and on eyes that are not a person's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.conftest import selfie, studio_portrait
+from vision.landmarks import LandmarkDetector
+from vision.photo_warnings import find_warnings
+from vision.types import FaceLandmarks, Points, RgbImage
+
+pytestmark = pytest.mark.models
+
+ReadRgb = Callable[[Path], RgbImage]
+
+IRISES = ((468, range(468, 473)), (473, range(473, 478)))
+
+
+def reasons(face: FaceLandmarks) -> set[str]:
+    return {warning.reason for warning in find_warnings(face)}
+
+
+def landmarks_of(path: Path, detector: LandmarkDetector, read_rgb: ReadRgb) -> FaceLandmarks:
+    return detector.find(read_rgb(path))[0]
+
+
+@pytest.mark.parametrize("person", range(1, 11))
+def test_adults_in_studio_portraits_earn_none(person: int, detector: LandmarkDetector, read_rgb: ReadRgb) -> None:
+    assert reasons(landmarks_of(studio_portrait(person), detector, read_rgb)) == set()
+
+
+def test_selfies_earn_the_perspective_warning(detector: LandmarkDetector, read_rgb: ReadRgb) -> None:
+    """Not all were taken from near; none earns another warning."""
+    found = [reasons(landmarks_of(selfie(person), detector, read_rgb)) for person in range(1, 11)]
+    assert all(warnings <= {"PERSPECTIVE"} for warnings in found)
+    assert sum("PERSPECTIVE" in warnings for warnings in found) >= 5
+
+
+@pytest.mark.parametrize("name", ["synthetic_04.jpg", "synthetic_11.jpg"])
+def test_children_earn_the_child_warning(
+    name: str, portraits: Path, detector: LandmarkDetector, read_rgb: ReadRgb
+) -> None:
+    (warning,) = find_warnings(landmarks_of(portraits / name, detector, read_rgb))
+    assert warning.reason == "CHILD"
+    assert warning.value is not None
+    assert warning.limit is not None
+    assert warning.value != warning.limit
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 5, 6, 7, 8, 9, 10, 12])
+def test_other_adults_earn_no_child_warning(
+    number: int, portraits: Path, detector: LandmarkDetector, read_rgb: ReadRgb
+) -> None:
+    assert "CHILD" not in reasons(landmarks_of(portraits / f"synthetic_{number:02}.jpg", detector, read_rgb))
+
+
+def with_irises(points: Points, factor: float) -> Points:
+    changed = points.copy()
+    for pupil, ring in IRISES:
+        changed[ring] = points[pupil] + factor * (points[ring] - points[pupil])
+    return changed
+
+
+@pytest.mark.parametrize("factor", [0.7, 1.3])
+def test_eyes_of_inhuman_size_are_not_a_photo(factor: float, detector: LandmarkDetector, read_rgb: ReadRgb) -> None:
+    face = landmarks_of(studio_portrait(2), detector, read_rgb)
+    assert "NOT_A_PHOTO" in reasons(replace(face, points=with_irises(face.points, factor)))
+    assert reasons(replace(face, points=with_irises(face.points, 1.0))) == set()
+
+
+def test_warnings_do_not_depend_on_the_photos_size(detector: LandmarkDetector, read_rgb: ReadRgb) -> None:
+    face = landmarks_of(selfie(1), detector, read_rgb)
+    larger = replace(face, points=face.points * 3, depth=np.asarray(face.depth * 3))
+    assert [w.value for w in find_warnings(larger)] == [w.value for w in find_warnings(face)]
