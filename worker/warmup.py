@@ -40,36 +40,30 @@ async def warm_up(
 ) -> None:
     """Load until it works; a missing or wrong file leaves the worker alive, NOT_SERVING, and looking again."""
     told = ""
-    while problem := await _load_once(engine, models):
-        if problem != told:
-            log.error(
-                "models_not_loaded",
-                problem=problem,
-                advice=f"the worker stays up, NOT_SERVING, and looks again every {retry_s:g} s",
-            )
-        told = problem
-        on_change()
-        if models.accelerator_lost:
+    while error := await _load_once(engine):
+        if is_accelerator_error(error):
+            models.accelerator_failed(type(error).__name__)
+            log.error("accelerator_lost", exc_info=error, advice="restart this process; nothing else brings it back")
+            on_change()
             return
+        expected = isinstance(error, ModelError)
+        problem = str(error) if expected else f"load_raised_{type(error).__name__}"
+        models.load_failed(problem)
+        on_change()
+        if problem != told:  # tried again every few seconds, told once
+            advice = f"the worker stays up, NOT_SERVING, and looks again every {retry_s:g} s"
+            log.error("models_not_loaded", problem=problem, advice=advice, exc_info=None if expected else error)
+        told = problem
         await asyncio.sleep(retry_s)
     models.loaded(engine.device)
     log.info("models_loaded", device=engine.device, versions=dict(engine.versions))
     await runner.check_canary()
 
 
-async def _load_once(engine: Engine, models: ModelsCheck) -> str:
-    """Empty when loaded, else what is wrong."""
+async def _load_once(engine: Engine) -> Exception | None:
+    """What went wrong; None when loaded."""
     try:
         await engine.load()
-    except ModelError as error:
-        problem = str(error)
-    except Exception as error:
-        log.exception("load_raised")
-        problem = f"load_raised_{type(error).__name__}"
-        if is_accelerator_error(error):
-            models.accelerator_failed(type(error).__name__)
-            return problem
-    else:
-        return ""
-    models.load_failed(problem)
-    return problem
+    except Exception as error:  # noqa: BLE001  (whatever it is, the worker stays up and says it)
+        return error
+    return None

@@ -288,3 +288,19 @@ async def test_call_over_the_grace_time_is_cut_off_with_a_reason(pipeline: FakeP
         assert await worker.stop()
         code, info, _details = await call
         assert (code, info.reason) == (grpc.StatusCode.UNAVAILABLE, "DRAINING")
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "live"),
+    [
+        (OSError("libGL.so.1: cannot open shared object file"), "models:load_raised_OSError", True),
+        (RuntimeError("CUDA error: no kernel image is available"), "accelerator:RuntimeError", False),
+    ],
+)
+async def test_load_that_breaks_leaves_the_worker_up_and_says_how(error: Exception, reason: str, live: bool) -> None:
+    def load(_progress: object) -> FakePipeline:
+        raise error
+
+    async with running(load, warm=False) as (_worker, client):
+        status = await client.until(lambda status: list(status.reasons) == [reason])
+        assert status.live is live
