@@ -35,9 +35,11 @@ class Features:
     mouth: float
 
     @property
-    def below_the_eyes(self) -> float:
-        """Nose and mouth: what an upside-down face has elsewhere. (Its eyes often lie where the mesh has put them.)"""
-        return (self.nose + self.mouth) / 2
+    def whole(self) -> bool:
+        """Nose and mouth both seen. An upside-down face has them elsewhere; its eyes often lie where the mesh has put
+        them.
+        """
+        return self.nose >= SEEN and self.mouth >= SEEN
 
 
 def see_features(landmarks: FaceLandmarks, parsing: ParsingMap) -> Features:
@@ -63,10 +65,14 @@ def check_features(seen: Features, look_upside_down: Callable[[], Features | Non
     `look_upside_down` finds and parses the face of the photo turned by 180 degrees (None: there is none); it is called
     only when nose and mouth are not both seen, so that a face with a covered mouth costs more and goes on.
     """
-    if seen.nose >= SEEN and seen.mouth >= SEEN:
+    if seen.whole:
         return
-    turned = look_upside_down()
-    if turned is not None and turned.below_the_eyes > seen.below_the_eyes + SEEN:
-        raise PhotoError(Reason.UPSIDE_DOWN, {"roll_deg": 180, "max": LIMITS.roll_max_deg})
+    refuse_upside_down(look_upside_down())
     if max(seen.eyes, seen.nose, seen.mouth) < SEEN:
         raise PhotoError(Reason.NO_FACE)
+
+
+def refuse_upside_down(turned: Features | None) -> None:
+    """Raise `PhotoError` UPSIDE_DOWN when the photo turned by 180 degrees has a whole face."""
+    if turned is not None and turned.whole:
+        raise PhotoError(Reason.UPSIDE_DOWN, {"roll_deg": 180, "max": LIMITS.roll_max_deg})

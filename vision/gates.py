@@ -31,6 +31,9 @@ class FaceLimits:
 
 LIMITS = FaceLimits()
 
+MAY_BE_UPSIDE_DOWN = frozenset({Reason.NO_FACE, Reason.YAW, Reason.PITCH, Reason.FACE_CUT_OFF})
+"""What an upside-down face is refused for when nobody looks closer: no mesh, or a badly fitting one."""
+
 _TOP, _CHIN = 10, 152
 
 

@@ -12,8 +12,9 @@ from vision.annotate import annotate
 from vision.anthropometry import face_shape, measure_face
 from vision.canary import check_landmarks, check_logits, drawn_face
 from vision.decode import decode
-from vision.features import Features, check_features, see_features
-from vision.gates import choose_face
+from vision.errors import PhotoError
+from vision.features import Features, check_features, refuse_upside_down, see_features
+from vision.gates import MAY_BE_UPSIDE_DOWN, choose_face
 from vision.hairline import find_hairline
 from vision.landmarks import LandmarkDetector
 from vision.models import FACE_LANDMARKER, ModelFiles
@@ -94,10 +95,7 @@ class Pipeline:
     def facts(self, photo: Photo, options: MeasureOptions, progress: Progress) -> Facts:
         """Everything about the face that counts. Raises as `measure` does."""
         progress.enter(Stage.LANDMARKS)
-        faces = self._detector.find(photo.rgb)
-        if not faces:
-            self._refuse_if_upside_down(photo, progress)
-        landmarks = choose_face(faces, width_px=photo.width_px, height_px=photo.height_px)
+        landmarks = self._find_face(photo, progress)
         progress.enter(Stage.PARSING)
         parsing = self._parse(photo, landmarks, progress)
         check_features(see_features(landmarks, parsing), lambda: self._features_upside_down(photo, progress))
@@ -131,9 +129,13 @@ class Pipeline:
     def _parse(self, photo: Photo, landmarks: FaceLandmarks, progress: Progress) -> ParsingMap:
         return parse(photo, landmarks, self._parser, progress.step)
 
-    def _refuse_if_upside_down(self, photo: Photo, progress: Progress) -> None:
-        """No face was found: raise UPSIDE_DOWN when there is one in the photo turned by 180 degrees."""
-        check_features(Features(eyes=1.0, nose=0.0, mouth=0.0), lambda: self._features_upside_down(photo, progress))
+    def _find_face(self, photo: Photo, progress: Progress) -> FaceLandmarks:
+        try:
+            return choose_face(self._detector.find(photo.rgb), width_px=photo.width_px, height_px=photo.height_px)
+        except PhotoError as refused:
+            if refused.reason in MAY_BE_UPSIDE_DOWN:
+                refuse_upside_down(self._features_upside_down(photo, progress))
+            raise
 
     def _features_upside_down(self, photo: Photo, progress: Progress) -> Features | None:
         """Features of the face that counts in the photo turned by 180 degrees; None when there is none."""

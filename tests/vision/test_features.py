@@ -9,7 +9,7 @@ import pytest
 
 from tests.vision.faces import face
 from vision.errors import PhotoError, Reason
-from vision.features import Features, check_features, see_features
+from vision.features import Features, check_features, refuse_upside_down, see_features
 from vision.types import LABEL_COUNT, Label, ParsingMap
 
 WHOLE = Features(eyes=1.0, nose=0.8, mouth=0.9)
@@ -62,6 +62,14 @@ def test_upside_down_when_the_turned_photo_shows_more(seen: Features) -> None:
 @pytest.mark.parametrize("turned", [None, ON_UPSIDE_DOWN])
 def test_a_covered_mouth_goes_on(turned: Features | None) -> None:
     check_features(COVERED_MOUTH, lambda: turned)
+
+
+def test_without_a_mesh_the_turned_photo_alone_decides() -> None:
+    with pytest.raises(PhotoError) as refused:
+        refuse_upside_down(WHOLE)
+    assert refused.value.reason is Reason.UPSIDE_DOWN
+    refuse_upside_down(None)
+    refuse_upside_down(ON_UPSIDE_DOWN)
 
 
 def test_a_mesh_without_any_feature_is_no_face() -> None:
