@@ -7,9 +7,6 @@ so that a fast one never stands outside for their sake.
 
 from __future__ import annotations
 
-import heapq
-from bisect import insort
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -67,7 +64,7 @@ class _Lane:
     """How many of its requests may be inside."""
     inside: int = 0
     waiting: list[Request] = field(default_factory=list)
-    """Inside, by arrival."""
+    """Inside, in any order."""
     outside: dict[str, Request] = field(default_factory=dict)
     """By call id, in order of arrival."""
 
@@ -100,6 +97,11 @@ class Admission:
     def outside(self) -> int:
         """Requests that wait to get in."""
         return len(self._lanes[False].outside) + len(self._lanes[True].outside)
+
+    @property
+    def anyone_waits(self) -> bool:
+        """Whether anybody waits, inside or outside."""
+        return bool(self._lanes[False].waiting or self._lanes[True].waiting or self.outside)
 
     def waiting(self, *, slow: bool) -> int:
         """Requests of a lane that wait, inside or outside."""
@@ -135,7 +137,7 @@ class Admission:
         `afresh`: with a new `queue_wait_seconds` (after a failed attempt), else with what is left of the old one.
         """
         request.waits_since_s = now_s
-        insort(self._lanes[request.slow].waiting, request, key=_number)
+        self._lanes[request.slow].waiting.append(request)
         give_up_s = now_s + self._config.queue_wait_seconds if afresh else request.give_up_s
         self._waits(request, Place.WAITING, give_up_s)
 
@@ -154,9 +156,9 @@ class Admission:
         if self.outside:
             self._admit(now_s)
 
-    def in_order(self) -> Iterator[Request]:
+    def in_order(self) -> list[Request]:
         """Those who wait inside, by arrival over both lanes."""
-        return heapq.merge(self._lanes[False].waiting, self._lanes[True].waiting, key=_number)
+        return sorted(self._lanes[False].waiting + self._lanes[True].waiting, key=_number)
 
     def everyone_waiting(self) -> list[Request]:
         """Those who wait, inside first, then outside."""
@@ -177,7 +179,7 @@ class Admission:
     def _let_in(self, request: Request, now_s: float) -> None:
         lane = self._lanes[request.slow]
         lane.inside += 1
-        insort(lane.waiting, request, key=_number)
+        lane.waiting.append(request)
         self._waits(request, Place.WAITING, now_s + self._config.queue_wait_seconds)
 
     def _waits(self, request: Request, place: Place, give_up_s: float) -> None:

@@ -125,8 +125,8 @@ class Fleet:
         endpoint.connection_lost = True
         self.probe_at(endpoint, event.now_s)
 
-    def status_told(self, event: ev.StatusTold) -> bool:
-        """The worker's own account of itself, but for its slot. Whether another process speaks than before."""
+    def status_told(self, event: ev.StatusTold) -> None:
+        """The worker's own account of itself, but for its slot."""
         now_s, endpoint = event.now_s, self.by_target[event.endpoint]
         before = endpoint.standing
         new_boot = endpoint.boot_seen(now_s, event.boot_id)
@@ -135,7 +135,6 @@ class Fleet:
         elif endpoint.told_serving() or new_boot:
             self._probe_for_return(endpoint, now_s)
         self.log_change(endpoint, before, now_s)
-        return new_boot
 
     def log_change(self, endpoint: Endpoint, before: tuple[State, ev.Cause | None], now_s: float) -> None:
         """One line when its state or cause is another than before."""

@@ -2,8 +2,9 @@
 
 A slot is leased to a call by its id. It comes back when the worker's own answer to that call has arrived. An attempt
 that ends without one (cancelled, out of time, connection lost) leaves its lease behind: the worker's thread may still
-compute. Such a lease ends when a status that was *asked for after that end* shows the slot without that call, or
-another process; never by hope.
+compute. Such a lease ends when a status that was *asked for after that end* shows the slot without that call, be it the
+same process with a later call or none, or another process; never by hope. A new process alone proves nothing: the call
+may have reached it before the edge heard of it.
 """
 
 from __future__ import annotations
@@ -67,7 +68,3 @@ class Leases:
             return False
         del self._held[target]
         return True
-
-    def drop(self, target: str) -> None:
-        """Another process answers there: its slot is new."""
-        self._held.pop(target, None)

@@ -68,9 +68,10 @@ class Pool:
         now_s = event.now_s
         self._handlers[type(event)](event)
         self._fleet.probe_due(now_s)
-        self._fail_stranded(now_s)
-        self._give_workers(now_s)
-        self._mind_patience()
+        if self._admission.anyone_waits:
+            self._fail_stranded(now_s)
+            self._give_workers(now_s)
+            self._mind_patience()
         return self._outbox.empty()
 
     # What the shell may ask without an event
@@ -110,25 +111,24 @@ class Pool:
             waits_since_s=now_s,
             size_bytes=event.size_bytes,
         )
-        if (refusal := self._refusal(request, now_s)) is not None:
+        if not self._fleet.any_online():
+            self._fail(request, "NO_WORKER", now_s)
+        elif event.timeout_s is not None and (refusal := self._too_late(request, now_s)) is not None:
             self._fail(request, refusal, now_s)
         elif not self._admission.arrive(request, now_s):
             self._fail(request, "BUSY", now_s)
         else:
             self._requests[request.call_id] = request
 
-    def _refusal(self, request: Request, now_s: float) -> ev.FailReason | None:
+    def _too_late(self, request: Request, now_s: float) -> ev.FailReason | None:
         """Why a new request cannot be answered in time even if all goes well, by measured service times."""
-        workers = len(self._fleet.at_work())
-        if workers == 0:
-            return "NO_WORKER"
         median_s = self._service_times[request.slow].median_s(now_s)
         if median_s is None:
             return None
         patience_s = request.deadline_s - now_s
         if median_s > patience_s:
             return "DEADLINE"
-        rounds_before = self._admission.waiting(slow=request.slow) // workers
+        rounds_before = self._admission.waiting(slow=request.slow) // len(self._fleet.at_work())
         return "BUSY" if (1 + rounds_before) * median_s > patience_s else None
 
     def _on_call_gone(self, event: ev.CallGone) -> None:
@@ -249,10 +249,8 @@ class Pool:
     def _on_status_told(self, event: ev.StatusTold) -> None:
         endpoint = self._fleet.by_target[event.endpoint]
         call_id = event.call_id if event.taken else ""
-        if self._fleet.status_told(event):
-            self._leases.drop(event.endpoint)
-        else:
-            self._leases.told(event.endpoint, asked_s=event.asked_s, call_id=call_id)
+        self._fleet.status_told(event)
+        self._leases.told(event.endpoint, asked_s=event.asked_s, call_id=call_id)
         # Our own calls are known by their leases; what a late message says of one that has ended means nothing.
         endpoint.taken = event.taken and not call_id.startswith(f"{self._edge_id}-")
         endpoint.stage = event.stage if event.taken else ""
@@ -296,20 +294,22 @@ class Pool:
             for request in self._admission.everyone_waiting():
                 self._fail(request, "NO_WORKER", now_s)
             return
-        for request in list(self._admission.in_order()):
+        for request in self._admission.in_order():
             if request.tried and all(e.target in request.tried for e in self._fleet.by_use if e.online):
                 self._fail(request, "WORKER_FAILED", now_s)
 
     def _give_workers(self, now_s: float) -> None:
         """Late binding: whoever waits longest gets a worker in the moment a slot is free."""
-        waiting = list(self._admission.in_order())
-        free = {e.target for e in self._fleet.by_use if self._is_free(e, now_s)} if waiting else set()
-        for request in waiting:
+        free = {e.target for e in self._fleet.by_use if self._is_free(e, now_s)}
+        if not free:
+            return
+        while late := [request for request in self._admission.in_order() if request.give_up_s <= now_s]:
+            for request in late:  # each may let one in from outside that is late as well
+                self._give_up(request, now_s)
+        for request in self._admission.in_order():
             if not free:
                 return
-            if request.give_up_s <= now_s:
-                self._give_up(request, now_s)
-            elif not self._must_yield(request):
+            if not self._must_yield(request):
                 endpoint = pick(self._fleet.by_use, free, request.tried)
                 if endpoint is not None:
                     free.discard(endpoint.target)

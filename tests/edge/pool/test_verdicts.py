@@ -1,0 +1,81 @@
+"""What each end of an attempt means, row by row."""
+
+from __future__ import annotations
+
+import pytest
+
+from edge.pool.events import Cause, Code
+from edge.pool.verdicts import BY_CODE, Verdict, cause_of, judge
+from hairmesh.wire import WorkerReason
+
+STRIKES = [
+    Code.UNAVAILABLE,
+    Code.INTERNAL,
+    Code.UNKNOWN,
+    Code.DATA_LOSS,
+    Code.ABORTED,
+    Code.UNIMPLEMENTED,
+    Code.PERMISSION_DENIED,
+    Code.CANCELLED,
+    Code.DEADLINE_EXCEEDED,
+]
+NO_STRIKES = [
+    Code.INVALID_ARGUMENT,
+    Code.FAILED_PRECONDITION,
+    Code.NOT_FOUND,
+    Code.ALREADY_EXISTS,
+    Code.OUT_OF_RANGE,
+    Code.RESOURCE_EXHAUSTED,
+]
+
+
+@pytest.mark.parametrize("code", STRIKES)
+def test_a_worker_is_ejected_for(code: Code) -> None:
+    assert judge(code, "", full_time=True) is Verdict.FAILED
+    assert judge(code, "WORKER_FAILED", full_time=True) is Verdict.FAILED
+
+
+@pytest.mark.parametrize("code", NO_STRIKES)
+@pytest.mark.parametrize("reason", ["", "NO_FACE", "INPUT_FAILED", "INVALID_PARAMETER"])
+def test_nobody_is_blamed_for(code: Code, reason: str) -> None:
+    assert judge(code, reason, full_time=True) is Verdict.PASSED_ON
+
+
+def test_the_deadline_of_a_shorter_attempt_is_no_strike() -> None:
+    assert judge(Code.DEADLINE_EXCEEDED, "", full_time=False) is Verdict.OUT_OF_TIME
+
+
+@pytest.mark.parametrize("reason", ["", WorkerReason.WRONG_PASSWORD])
+def test_a_password_refused_is_a_cause_of_its_own(reason: str) -> None:
+    assert judge(Code.UNAUTHENTICATED, reason, full_time=True) is Verdict.AUTH
+
+
+@pytest.mark.parametrize(
+    ("reason", "cause"),
+    [
+        (WorkerReason.DISK, Cause.DISK),
+        (WorkerReason.DEPENDENCY, Cause.DEPENDENCY),
+        (WorkerReason.STALLED, Cause.STALLED),
+        (WorkerReason.MODELS, Cause.MODELS),
+        (WorkerReason.ACCELERATOR, Cause.ACCELERATOR),
+        (WorkerReason.STARTING, Cause.MODELS),
+    ],
+)
+def test_a_worker_that_takes_itself_out_says_why(reason: str, cause: Cause) -> None:
+    assert judge(Code.UNAVAILABLE, reason, full_time=True) is Verdict.TOOK_ITSELF_OUT
+    assert cause_of(reason) is cause
+    assert cause_of(reason.lower()) is cause, "the same word as in its status"
+
+
+def test_draining_and_busy_are_told_by_the_workers_own_reason() -> None:
+    assert judge(Code.UNAVAILABLE, WorkerReason.DRAINING, full_time=True) is Verdict.DRAINING
+    assert judge(Code.RESOURCE_EXHAUSTED, WorkerReason.BUSY, full_time=True) is Verdict.BUSY
+    assert judge(Code.INTERNAL, WorkerReason.BUSY, full_time=True) is Verdict.FAILED, "the wrong code for that reason"
+
+
+def test_every_code_has_a_verdict() -> None:
+    assert set(BY_CODE) == set(Code)
+
+
+def test_an_unknown_word_of_a_worker_is_a_plain_probe_cause() -> None:
+    assert cause_of("tired") is Cause.PROBE

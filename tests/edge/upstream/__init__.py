@@ -1,0 +1,1 @@
+"""The pool's shell, against fake workers on real sockets."""

@@ -1,0 +1,1 @@
+"""The pool on virtual time: whole incidents in milliseconds."""
