@@ -21,6 +21,7 @@ from mediapipe.tasks.python import BaseOptions
 from mediapipe.tasks.python.vision import FaceLandmarker, FaceLandmarkerOptions, FaceLandmarkerResult, RunningMode
 
 from vision.errors import ModelError
+from vision.offline import run_offline
 from vision.pose import pose_of
 from vision.types import Box, FaceLandmarks, RgbImage
 
@@ -44,7 +45,7 @@ class LandmarkDetector:
         )
         with _without_chatter():
             try:
-                self._landmarker = FaceLandmarker.create_from_options(options)
+                self._landmarker = run_offline(lambda: FaceLandmarker.create_from_options(options))
             except (RuntimeError, ValueError, OSError) as error:
                 raise ModelError(f"{model.name} could not be loaded: {error}") from error
             self.detect(np.zeros((256, 256, 3), dtype=np.uint8))  # the first call builds what later ones use
