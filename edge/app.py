@@ -108,7 +108,7 @@ def _framework(settings: Settings, lifespan: Lifespan) -> FastAPI:
 
     def document() -> dict[str, Any]:
         whole = generate()
-        whole.setdefault("components", {})["schemas"] = openapi.components()
+        whole["components"] = openapi.components()
         return whole
 
     app.openapi = document  # type: ignore[method-assign]  # the framework's documented way

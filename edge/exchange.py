@@ -30,9 +30,10 @@ WATCH_AFTER_S = 0.05
 """Calls that end sooner are not watched for a client that leaves: watching costs as much as a small call."""
 SMALL_BODY_BYTES = 65_536
 """An unread body up to this is read and dropped by the server, and the connection stays open."""
-LINGER_S = 1.0
-LINGER_BYTES = 2_097_152
-"""How much of a larger one is still taken and dropped, so that a client that sends before it reads sees its refusal."""
+LINGER_S = 2.0
+LINGER_BYTES = 8 * 1024 * 1024
+"""How much of a larger one is still taken and dropped, so that a client that sends before it reads sees its refusal:
+enough for the photos of most phones."""
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TIMEOUT_MS = re.compile(r"[0-9]{1,9}")
@@ -49,6 +50,7 @@ class Exchange:
         self.request_id = given[0] if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]) else uuid.uuid4().hex
         self.lang = preferred_language(self.headers.get("accept-language", ""))
         self.started_s = time.monotonic()
+        self.answered_s: float | None = None
         self.code: int | None = None
         self.reason = ""
         self.http_status: int | None = None
@@ -115,6 +117,7 @@ class Exchange:
     ) -> Response:
         body = orjson.dumps({"code": code, "message": message, "request_id": self.request_id, "data": data})
         self.code, self.http_status, self.bytes_out = code, http_status, len(body)
+        self.answered_s = time.monotonic()
         headers = {"X-Request-ID": self.request_id, "Cache-Control": "no-store", **headers}
         kind = _LingeringResponse if self._much_is_unread() else Response
         return kind(body, http_status, headers, "application/json")
@@ -128,6 +131,7 @@ class Exchange:
     def line(self, scope: Scope) -> dict[str, object]:
         """What the request log keeps of it."""
         route = scope.get("route")
+        duration_s = (self.answered_s or time.monotonic()) - self.started_s
         return {
             "request_id": self.request_id,
             "method": scope["method"],
@@ -136,7 +140,7 @@ class Exchange:
             "http_status": self.http_status,
             "code": self.code,
             "reason": self.reason,
-            "duration_ms": round((time.monotonic() - self.started_s) * 1000, 1),
+            "duration_ms": round(duration_s * 1000, 1),
             "queue_ms": round(self.queue_s * 1000, 1),
             "worker": self.worker,
             "attempts": self.attempts,

@@ -100,6 +100,11 @@ def _ref(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
+def _example_ref(name: str) -> Schema:
+    """Examples stand in `components`: FastAPI would drop every null in them on the routes."""
+    return {"$ref": f"#/components/examples/{name}"}
+
+
 def _envelope(data: Schema, code: Schema) -> Schema:
     return {
         "type": "object",
@@ -148,7 +153,7 @@ def _refusals(reasons: Iterable[str]) -> dict[int | str, Schema]:
             "content": {
                 "application/json": {
                     "schema": _ref("Refusal"),
-                    "examples": {reason: {"value": _refusal_example(reason)} for reason in group},
+                    "examples": {reason: _example_ref(reason) for reason in group},
                 }
             },
         }
@@ -234,8 +239,8 @@ _REQUEST_HEADERS = [
 _NEVER_ON_CALLS = {"UNAUTHORIZED", "NOT_FOUND", "METHOD_NOT_ALLOWED", "TOO_MANY_REQUESTS"}
 
 
-def _call(summary: str, answer: Descriptor, parameters: type[Parameters], example: Schema) -> dict[str, Any]:
-    """What FastAPI is told about one call."""
+def _call(summary: str, answer: Descriptor, parameters: type[Parameters], example: str) -> dict[str, Any]:
+    """What FastAPI is told about one call; `example` is a name in `components`."""
     return {
         "summary": summary,
         "tags": ["calls"],
@@ -247,7 +252,7 @@ def _call(summary: str, answer: Descriptor, parameters: type[Parameters], exampl
                 "content": {
                     "application/json": {
                         "schema": _envelope(_ref(answer.name), {"type": "integer", "const": 0}),
-                        "example": example,
+                        "examples": {example: _example_ref(example)},
                     }
                 },
             },
@@ -261,7 +266,7 @@ MEASURE = _call(
     "Measure a face: thirds and fifths (三庭五眼), widths, hairline, in px and mm",
     measure_pb2.MeasureResponse.DESCRIPTOR,
     MeasureParameters,
-    measure_answer(),
+    "measure",
 )
 
 
@@ -331,5 +336,11 @@ PICTURE: dict[str, Any] = {
 
 
 def components() -> dict[str, Schema]:
-    """Schemas that the routes refer to."""
-    return {"Refusal": _REFUSAL, **message_schemas(measure_pb2.MeasureResponse.DESCRIPTOR)}
+    """What the routes refer to."""
+    return {
+        "schemas": {"Refusal": _REFUSAL, **message_schemas(measure_pb2.MeasureResponse.DESCRIPTOR)},
+        "examples": {
+            "measure": {"value": measure_answer()},
+            **{reason: {"value": _refusal_example(reason)} for reason in TABLE},
+        },
+    }

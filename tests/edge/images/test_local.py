@@ -1,0 +1,217 @@
+"""Pictures in a folder: whole or not there, found at once, gone in time, and no hostage of a slow disk."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import threading
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from edge.images import local
+from edge.images.local import LocalStore
+from edge.images.store import ID, StoreError, StoreFullError, new_id
+from tests.edge.rest import eventually
+
+HOUR_S = 3600.0
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "a" / "pictures"
+
+
+@pytest.fixture
+async def store(folder: Path) -> AsyncIterator[LocalStore]:
+    made = LocalStore(folder, max_bytes=10_000, max_age_s=72 * HOUR_S)
+    await made.probe()
+    yield made
+    made.close()
+
+
+def visible(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def test_ids_cannot_be_guessed() -> None:
+    ids = {new_id() for _ in range(1000)}
+    assert len(ids) == 1000
+    assert all(ID.fullmatch(name) for name in ids)  # 32 hex digits are 128 bits
+
+
+async def test_what_was_put_is_found_at_once(store: LocalStore, folder: Path) -> None:
+    for number in range(10):
+        name = new_id()
+        await store.put(name, bytes([number]) * 500)
+        assert await store.get(name) == bytes([number]) * 500
+    assert len(visible(folder)) == 10
+    assert store.writable
+    assert store.used_bytes == 5000
+
+
+async def test_many_at_once(store: LocalStore) -> None:
+    names = [new_id() for _ in range(15)]
+    await asyncio.gather(*(store.put(name, name.encode()) for name in names))
+    assert await asyncio.gather(*map(store.get, names)) == [name.encode() for name in names]
+
+
+async def test_pictures_are_for_this_user_only(store: LocalStore, folder: Path) -> None:
+    name = new_id()
+    await store.put(name, b"x")
+    assert (folder / f"{name}.png").stat().st_mode & 0o077 == 0
+    assert folder.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("name", ["", "..", "../x", "a" * 31, "A" * 32, "a" * 32 + "/..", "a" * 32 + "\n", "%2e"])
+async def test_only_our_names_are_looked_for(store: LocalStore, folder: Path, name: str) -> None:
+    (folder.parent / "x.png").write_bytes(b"secret")
+    assert await store.get(name) is None
+
+
+async def test_a_picture_that_is_not_there(store: LocalStore) -> None:
+    assert await store.get(new_id()) is None
+
+
+async def test_removed_pictures_are_gone(store: LocalStore) -> None:
+    name, other = new_id(), new_id()
+    await store.put(name, b"one")
+    await store.put(other, b"other")
+    await store.remove([name, new_id()])
+    assert await store.get(name) is None
+    assert await store.get(other) == b"other"
+    assert store.used_bytes == 5
+
+
+async def test_a_full_store_refuses_and_has_room_again(store: LocalStore) -> None:
+    name = new_id()
+    await store.put(name, bytes(9_000))
+    with pytest.raises(StoreFullError):
+        await store.put(new_id(), bytes(2_000))
+    assert store.writable
+    await store.remove([name])
+    await store.put(new_id(), bytes(2_000))
+
+
+async def test_a_full_disk_is_a_full_store(store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_descriptor: int, _data: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", full)
+        with pytest.raises(StoreFullError):
+            await store.put(new_id(), b"x")
+    assert not store.writable
+    assert visible(folder) == []
+    assert store.used_bytes == 0
+    await store.probe()
+    assert store.writable
+
+
+async def test_a_folder_that_vanished_comes_back(store: LocalStore, folder: Path) -> None:
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+    with pytest.raises(StoreError):
+        await store.put(new_id(), b"x")
+    await store.probe()
+    name = new_id()
+    await store.put(name, b"x")
+    assert await store.get(name) == b"x"
+
+
+async def test_old_pictures_and_leftovers_go_and_nothing_else(folder: Path) -> None:
+    store = LocalStore(folder, max_bytes=10_000, max_age_s=72 * HOUR_S)
+    folder.mkdir(parents=True)
+
+    def made(name: str, age_s: float) -> Path:
+        path = folder / name
+        path.write_bytes(b"12345")
+        os.utime(path, (time.time() - age_s,) * 2)
+        return path
+
+    gone = [made(f"{new_id()}.png", 73 * HOUR_S), made(f".{new_id()}.tmp", 2 * HOUR_S)]
+    kept = [made(f"{new_id()}.png", 71 * HOUR_S), made(f".{new_id()}.tmp", 60), made("notes.txt", 1000 * HOUR_S)]
+    await store.sweep()
+    assert [path.exists() for path in gone] == [False, False]
+    assert [path.exists() for path in kept] == [True, True, True]
+    assert store.used_bytes == 10
+    store.close()
+
+
+async def test_files_kept_ready_are_no_leftovers(store: LocalStore, folder: Path) -> None:
+    for path in folder.iterdir():
+        os.utime(path, (0, 0))
+    await store.probe()
+    await store.sweep()
+    name = new_id()
+    await store.put(name, b"x")
+    assert await store.get(name) == b"x"
+
+
+async def test_a_restart_counts_what_is_there(store: LocalStore, folder: Path) -> None:
+    await store.put(new_id(), bytes(700))
+    successor = LocalStore(folder, max_bytes=10_000, max_age_s=HOUR_S)
+    await successor.sweep()
+    assert successor.used_bytes == 700
+    successor.close()
+
+
+async def test_descriptors_stay_few(store: LocalStore) -> None:
+    await store.put(new_id(), b"x")
+    before = open_descriptors()
+    for _ in range(50):
+        await store.put(new_id(), b"x")
+    assert open_descriptors() <= before + local.SPARES
+
+
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+class SlowDisk:
+    """`os.write` that hangs until it is let go."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.entered = threading.Event()
+        self.let_go = threading.Event()
+        real = os.write
+
+        def write(descriptor: int, data: bytes) -> int:
+            self.entered.set()
+            self.let_go.wait(20)
+            return real(descriptor, data)
+
+        monkeypatch.setattr(os, "write", write)
+
+
+async def test_a_put_that_is_cancelled_leaves_nothing(
+    store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = SlowDisk(monkeypatch)
+    put = asyncio.create_task(store.put(new_id(), b"nobody waits for this"))
+    await asyncio.to_thread(disk.entered.wait, 10)
+    put.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await put
+    disk.let_go.set()
+    monkeypatch.undo()
+    await store.put(new_id(), b"the next")
+    await eventually(lambda: len(visible(folder)) == 1)
+    assert store.used_bytes == 8
+
+
+async def test_a_disk_that_hangs_is_a_failure_in_the_end(
+    store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "IO_TIMEOUT_S", 0.05)
+    disk = SlowDisk(monkeypatch)
+    with pytest.raises(StoreError, match="did not answer"):
+        await store.put(new_id(), b"x")
+    assert not store.writable
+    disk.let_go.set()
+    monkeypatch.undo()
+    await eventually(lambda: not visible(folder))

@@ -1,0 +1,172 @@
+"""A REST side over a scripted mesh, on a real loopback socket, in the test's own event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+from hair.analysis.v1 import measure_pb2
+from PIL import Image
+
+from edge.__main__ import server_config
+from edge.app import RunningMesh, create_app
+from edge.calls import Call, CallFailedError, OnlineCounts, Outcome
+from edge.settings import Settings
+
+PASSWORD = "loopback-secret"
+MEASURE = "/api/v1/face/measure"
+
+
+def picture(kind: str = "JPEG", size: tuple[int, int] = (240, 320), **options: Any) -> bytes:
+    """A plain picture in any format Pillow writes."""
+    buffer = io.BytesIO()
+    Image.new("RGB", size, (200, 150, 120)).save(buffer, kind, **options)
+    return buffer.getvalue()
+
+
+PHOTO = picture()
+ANNOTATED = picture("PNG", (64, 64))
+
+
+def measured() -> measure_pb2.MeasureResponse:
+    """A small good answer with a picture."""
+    response = measure_pb2.MeasureResponse()
+    response.annotated_image.data = ANNOTATED
+    response.photo.format = "JPEG"
+    response.scale.mm_per_px = 0.2
+    response.measurements.face_height.px = 925.123
+    return response
+
+
+SOME_ONLINE = OnlineCounts(total=5, healthy=3, primary_total=3, primary_healthy=3)
+
+
+async def eventually(condition: Callable[[], bool]) -> None:
+    """Wait for something that nothing announces: another thread, a socket's other end."""
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110  (nothing to await: it is the outside that looks)
+            await asyncio.sleep(0.005)
+
+
+@dataclass
+class FakeMesh:
+    """Answers at once with `response`, or raises `failure`; with `gate` set, only once that is set."""
+
+    counts: OnlineCounts = SOME_ONLINE
+    response: measure_pb2.MeasureResponse = field(default_factory=measured)
+    failure: BaseException | None = None
+    gate: asyncio.Event | None = None
+    calls: list[Call] = field(default_factory=list)
+    called: asyncio.Event = field(default_factory=asyncio.Event)
+    cancelled: asyncio.Event = field(default_factory=asyncio.Event)
+    closed: bool = False
+
+    async def start(self) -> None:
+        """Nothing to probe."""
+
+    async def close(self) -> None:
+        """Remember it."""
+        self.closed = True
+
+    def online(self) -> OnlineCounts:
+        """As scripted."""
+        return self.counts
+
+    async def call(self, call: Call) -> Outcome:
+        """As scripted."""
+        self.calls.append(call)
+        self.called.set()
+        try:
+            if self.gate is not None:
+                await self.gate.wait()
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+        if self.failure is not None:
+            raise self.failure
+        return Outcome(self.response, worker="10.0.0.11:28187", attempts=1, queue_s=0.25)
+
+    @property
+    def request(self) -> measure_pb2.MeasureRequest:
+        """What the worker was asked last."""
+        message = self.calls[-1].message
+        assert isinstance(message, measure_pb2.MeasureRequest)
+        return message
+
+
+@dataclass
+class Rest:
+    """A running REST side."""
+
+    client: httpx.AsyncClient
+    port: int
+    settings: Settings
+    server: uvicorn.Server
+
+    async def measure(self, photo: bytes = PHOTO, *, headers: dict[str, str] | None = None, **fields: str) -> Any:
+        """One measure call as a form; the HTTP response."""
+        return await self.client.post(MEASURE, files={"image": ("p.jpg", photo)}, data=fields, headers=headers)
+
+    async def raw(self, request: bytes, *, end: bool = False) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection of its own with bytes sent as they are."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        writer.write(request)
+        await writer.drain()
+        if end:
+            writer.write_eof()
+        return reader, writer
+
+    async def stop(self) -> None:
+        """Stop serving in order; what is queued for the request log is on the disk then."""
+        if not self.server.lifespan.shutdown_event.is_set():
+            for listening in self.server.servers:  # what `Server.shutdown` does, without its waiting
+                listening.close()
+            await self.client.aclose()
+            await eventually(lambda: not self.server.server_state.tasks)
+            await self.server.lifespan.shutdown()
+
+    def log_lines(self) -> list[dict[str, Any]]:
+        """The request log; complete after `stop`."""
+        return [json.loads(line) for line in self.settings.request_log.path.read_text().splitlines()]
+
+
+@asynccontextmanager
+async def serving(folder: Path, mesh: RunningMesh, **changes: Any) -> AsyncIterator[Rest]:
+    """Serve `mesh` with everything it writes in `folder`; `changes` are sections of the configuration."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = int(listener.getsockname()[1])
+        content = {
+            "listen": f"127.0.0.1:{port}",
+            "workers": ["127.0.0.1:1"],
+            "shared_password": PASSWORD,
+            "static": {"dir": str(folder / "pictures")},
+            "request_log": {"path": str(folder / "request_log.jsonl")},
+            **changes,
+        }
+        settings = Settings.model_validate_json(json.dumps(content), strict=True)
+        config = server_config(settings, create_app(settings, mesh))
+        config.load()
+        server = uvicorn.Server(config)
+        server.lifespan = config.lifespan_class(config)
+        await server.startup(sockets=[listener])
+        client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False)
+        rest = Rest(client, port, settings, server)
+        try:
+            yield rest
+        finally:
+            await rest.stop()
+
+
+def failed(reason: str, **options: Any) -> CallFailedError:
+    """What the mesh raises for a call without an answer."""
+    return CallFailedError(reason, worker="10.0.0.11:28187", attempts=1, **options)

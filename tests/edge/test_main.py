@@ -1,0 +1,148 @@
+"""The command: what it says of itself, what it refuses, how it starts and stops."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from edge import __main__ as command
+from tests.edge.rest import picture
+from tests.fakes.worker import PASSWORD, FakeWorker
+
+EXAMPLE = Path(__file__).parents[2] / "edge_config.example.json"
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as caught:
+        command.main(list(arguments))
+    return int(caught.value.code or 0)
+
+
+def test_help_says_what_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--help") == 0
+    text = capsys.readouterr().out
+    assert "--config FILE" in text
+    assert "edge_config.example.json" in text
+    assert max(map(len, text.splitlines())) <= 120
+
+
+def test_a_configuration_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run() == 2
+    assert "--config" in capsys.readouterr().err
+
+
+def test_a_bad_configuration_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "edge.json"
+    path.write_text('{"workers": ["127.0.0.1:1"], "shared_password": "SENTINEL", "wrong": 1}')
+    assert run("--config", str(path)) == 2
+    said = capsys.readouterr().err
+    assert "wrong: there is no such key" in said
+    assert "SENTINEL" not in said
+
+
+def test_files_that_the_configuration_names_must_be_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--config", str(EXAMPLE), "--check") == 2
+    assert "workers-ca.pem" in capsys.readouterr().err
+
+
+def test_several_processes_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "edge.json"
+    path.write_text('{"workers": ["127.0.0.1:1"], "shared_password": "x"}')
+    monkeypatch.setenv("WEB_CONCURRENCY", "2")
+    assert run("--config", str(path)) == 2
+    assert "one process" in capsys.readouterr().err
+
+
+class Process:
+    """`hairmesh-edge` as a process of its own."""
+
+    def __init__(self, folder: Path, worker: str, **changes: Any) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = int(probe.getsockname()[1])
+        self.folder = folder
+        config = {
+            "listen": f"127.0.0.1:{self.port}",
+            "workers": [worker],
+            "shared_password": PASSWORD,
+            "static": {"dir": str(folder / "pictures")},
+            "request_log": {"path": str(folder / "request_log.jsonl")},
+            **changes,
+        }
+        (folder / "edge.json").write_text(json.dumps(config))
+
+    async def __aenter__(self) -> Process:
+        arguments = ["-W", "error", "-m", "edge", "--config", str(self.folder / "edge.json")]
+        self.process = await asyncio.create_subprocess_exec(
+            sys.executable, *arguments, cwd=EXAMPLE.parent, stderr=asyncio.subprocess.PIPE
+        )
+        assert self.process.stderr is not None
+        self.said: list[dict[str, Any]] = []
+        while not self.said or self.said[-1]["event"] != "edge is ready":
+            line = await self.process.stderr.readline()
+            assert line, self.said
+            self.said.append(json.loads(line))
+        transport = httpx.AsyncHTTPTransport(retries=5)  # the port opens right after that line
+        self.client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.port}", transport=transport, timeout=20)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.client.aclose()
+        if self.process.returncode is None:
+            self.process.kill()
+        await self.process.communicate()
+
+
+async def test_a_whole_life(tmp_path: Path) -> None:
+    worker = FakeWorker()
+    await worker.start()
+    async with Process(tmp_path, worker.address) as edge:
+        start = next(line for line in edge.said if line["event"] == "edge starts")
+        assert (start["interval_s"], start["unhealthy_threshold"], start["cooldown_s"]) == (8, 2, 60)
+        assert edge.said[-1]["workers_total"] == edge.said[-1]["workers_online"] == 1
+        response = await edge.client.post("/api/v1/face/measure", files={"image": ("p.jpg", picture())})
+        assert response.status_code == 200
+        picture_url = response.json()["data"]["annotated_image_url"]
+        assert (await edge.client.get(picture_url)).status_code == 200
+        assert psutil.Process(edge.process.pid).memory_info().rss < 200 * 1024 * 1024
+        command_line = Path(f"/proc/{edge.process.pid}/cmdline").read_text()
+        assert PASSWORD not in command_line
+
+        hold = worker.hold()
+        running = asyncio.create_task(edge.client.post("/api/v1/face/measure", files={"image": ("p.jpg", picture())}))
+        await hold.started.wait()
+        edge.process.send_signal(signal.SIGTERM)
+        hold.release.set()
+        assert (await running).status_code == 200
+        assert await asyncio.wait_for(edge.process.wait(), 10) == 0
+        assert edge.process.stderr is not None
+        rest_of_log = (await edge.process.stderr.read()).decode()
+        assert PASSWORD not in rest_of_log + json.dumps(edge.said)
+        assert "Traceback" not in rest_of_log
+    lines = [json.loads(line) for line in (tmp_path / "request_log.jsonl").read_text().splitlines()]
+    assert [line["code"] for line in lines] == [0, 0]
+    assert list((tmp_path / "pictures").glob(".*")) == []
+    await worker.stop()
+
+
+async def test_a_port_in_use_ends_it(tmp_path: Path) -> None:
+    async with Process(tmp_path, "127.0.0.1:1") as edge:
+        arguments = ["-m", "edge", "--config", str(tmp_path / "edge.json")]
+        second = await asyncio.create_subprocess_exec(
+            sys.executable, *arguments, cwd=EXAMPLE.parent, stderr=asyncio.subprocess.PIPE
+        )
+        _out, said = await second.communicate()
+        assert second.returncode
+        assert b"address already in use" in said
+        assert (await edge.client.get("/monitor")).status_code == 503

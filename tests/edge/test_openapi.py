@@ -1,0 +1,132 @@
+"""The documentation says what the service does: every route, field, error, and examples that hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openapi_schema_validator import OAS31Validator
+from openapi_spec_validator import validate
+
+from edge.errors import FRAMEWORK_REASONS, TABLE
+from tests.edge.rest import MEASURE, FakeMesh, Rest, failed, serving
+
+Document = dict[str, Any]
+
+
+@pytest.fixture
+async def document(rest: Rest) -> Document:
+    found: Document = (await rest.client.get("/openapi.json")).json()
+    return found
+
+
+def check(document: Document, schema: Document, instance: object) -> None:
+    """Validate `instance` by a schema of the document; raises."""
+    OAS31Validator({**schema, "components": document["components"]}).validate(instance)
+
+
+def contents(document: Document) -> Iterator[tuple[str, Document]]:
+    """Every JSON answer of every route."""
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            for status, response in operation["responses"].items():
+                if "application/json" in response.get("content", {}):
+                    yield f"{path} {status}", response["content"]["application/json"]
+
+
+def test_it_is_a_valid_document(document: Document) -> None:
+    validate(document)
+
+
+def test_every_route_is_in_it(document: Document) -> None:
+    assert set(document["paths"]) == {
+        MEASURE,
+        "/health",
+        "/gateway-health",
+        "/livez",
+        "/readyz",
+        "/monitor",
+        "/monitor/fault",
+        "/static/annotations/{name}",
+    }
+
+
+def test_every_example_holds(document: Document) -> None:
+    count = 0
+    for _where, content in contents(document):
+        examples = [content["example"]] if "example" in content else []
+        for name in content.get("examples", {}):
+            assert content["examples"][name] == {"$ref": f"#/components/examples/{name}"}
+            examples.append(document["components"]["examples"][name]["value"])
+        for example in examples:
+            check(document, content["schema"], example)
+            count += 1
+    assert count > 30
+
+
+def test_every_error_of_a_call_is_in_it(document: Document) -> None:
+    responses = document["paths"][MEASURE]["post"]["responses"]
+    found = {
+        (int(status), reason)
+        for status, response in responses.items()
+        for reason in response["content"]["application/json"]["examples"]
+        if status != "200"
+    }
+    elsewhere = set(FRAMEWORK_REASONS.values()) - {"UNSUPPORTED_MEDIA_TYPE"}
+    assert found == {(row.http_status, reason) for reason, row in TABLE.items() if reason not in elsewhere}
+
+
+def test_every_field_says_what_it_is(document: Document) -> None:
+    for name, schema in document["components"]["schemas"].items():
+        for field, property_ in schema["properties"].items():
+            if name != "Refusal":
+                assert property_.get("description"), f"{name}.{field}"
+
+
+async def test_real_answers_are_as_documented(rest: Rest, mesh: FakeMesh, document: Document) -> None:
+    responses = document["paths"][MEASURE]["post"]["responses"]
+
+    def schema(status: str) -> Document:
+        found: Document = responses[status]["content"]["application/json"]["schema"]
+        return found
+
+    check(document, schema("200"), (await rest.measure()).json())
+    mesh.failure = failed("YAW", details={"yaw_deg": 31.5, "max": 25})
+    check(document, schema("400"), (await rest.measure()).json())
+    mesh.failure = failed("BUSY")
+    check(document, schema("503"), (await rest.measure()).json())
+    for path in ("/health", "/gateway-health", "/livez", "/readyz", "/monitor"):
+        content = document["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]
+        check(document, content["schema"], (await rest.client.get(path)).json())
+
+
+async def test_parameters_are_documented_for_both_body_types(document: Document) -> None:
+    content = document["paths"][MEASURE]["post"]["requestBody"]["content"]
+    form, plain = content["multipart/form-data"]["schema"], content["application/json"]["schema"]
+    assert set(form["properties"]) == {"image", "pupillary_distance_mm", "annotate", "lang"}
+    assert set(plain["properties"]) == {"image_base64", "pupillary_distance_mm", "annotate", "lang"}
+
+
+async def test_the_page_needs_nothing_from_elsewhere(rest: Rest) -> None:
+    page = await rest.client.get("/docs")
+    assert page.status_code == 200
+    assert "http" not in page.text.replace("http://www.w3.org", "")
+    for asset in ("swagger-ui-bundle.js", "swagger-ui.css"):
+        assert asset in page.text
+        assert (await rest.client.get(f"/static-offline-docs/{asset}")).status_code == 200
+
+
+async def test_it_can_be_switched_off(tmp_path: Path, mesh: FakeMesh) -> None:
+    async with serving(tmp_path, mesh, docs={"enabled": False}) as rest:
+        for path in ("/docs", "/openapi.json", "/redoc", "/static-offline-docs/swagger-ui.css"):
+            assert (await rest.client.get(path)).status_code == 404
+        assert (await rest.measure()).status_code == 200
+
+
+def test_nothing_private_is_in_it(document: Document) -> None:
+    text = json.dumps(document)
+    assert "loopback-secret" not in text
+    assert "28187" not in text

@@ -1,0 +1,131 @@
+"""Formats by bytes, sizes by headers, and headers made to do harm."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import struct
+import time
+
+import pillow_heif
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from edge.errors import ApiError
+from edge.photo import MEDIA_TYPES, Photo, format_of, inspect
+from edge.settings import Limits
+from tests.edge.rest import picture
+
+LIMITS = Limits()
+
+
+def heif(size: tuple[int, int]) -> bytes:
+    buffer = io.BytesIO()
+    pillow_heif.from_pillow(Image.new("RGB", size)).save(buffer)
+    return buffer.getvalue()
+
+
+WRITTEN = {
+    "JPEG": picture("JPEG", (230, 310)),
+    "PNG": picture("PNG", (230, 310)),
+    "WEBP": picture("WEBP", (230, 310)),
+    "BMP": picture("BMP", (230, 310)),
+    "TIFF": picture("TIFF", (230, 310)),
+    "HEIF": heif((230, 310)),
+}
+
+
+@pytest.mark.parametrize("name", sorted(MEDIA_TYPES))
+def test_each_format_is_known_by_its_bytes_and_its_header_gives_the_size(name: str) -> None:
+    assert inspect(WRITTEN[name], LIMITS) == Photo(WRITTEN[name], name, 230, 310)
+
+
+@pytest.mark.parametrize("options", [{"lossless": True}, {"quality": 50}, {"exif": b"Exif\0\0II*\0\x08\0\0\0\0\0\0\0"}])
+def test_each_kind_of_webp(options: dict[str, object]) -> None:
+    data = picture("WEBP", (230, 310), **options)
+    assert inspect(data, LIMITS).height_px == 310
+
+
+def test_progressive_jpeg_with_a_megabyte_before_its_size() -> None:
+    plain = picture("JPEG", (230, 310), progressive=True)
+    segment = b"\xff\xe1" + struct.pack(">H", 65_000) + bytes(64_998)
+    assert inspect(plain[:2] + segment * 16 + plain[2:], LIMITS).width_px == 230
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (picture("GIF"), "GIF"),
+        (b"%PDF-1.4", "PDF"),
+        (b"\0\0\0\x1cftypavif\0\0\0\0avifmif1miaf", "AVIF"),
+        (b"\0\0\0\x1cftypmif1\0\0\0\0mif1avifmiaf", "AVIF"),
+        (b"\0\0\0\x1cftypmp42\0\0\0\0isommp42\0\0\0\0", "video"),
+        (b"\xff\x0a\x00", "JPEG XL"),
+        (b"8BPS", "PSD"),
+        (b"<svg xmlns", "SVG"),
+        (b"PK\x03\x04", "ZIP"),
+        (b"hello", "unknown"),
+        (b"\xff\xd8", "unknown"),
+    ],
+)
+def test_what_is_not_read_is_named(data: bytes, name: str) -> None:
+    with pytest.raises(ApiError) as caught:
+        inspect(data, LIMITS)
+    assert caught.value.reason == "UNSUPPORTED_FORMAT"
+    assert caught.value.details["format"] == name
+
+
+@pytest.mark.parametrize("brand", [b"heic", b"heix", b"hevc", b"mif1"])
+def test_heic_by_its_brand(brand: bytes) -> None:
+    assert format_of(b"\0\0\0\x18ftyp" + brand + b"\0\0\0\0mif1heic") == "HEIF"
+
+
+@pytest.mark.parametrize("size", [(199, 400), (400, 199)])
+def test_the_short_side(size: tuple[int, int]) -> None:
+    with pytest.raises(ApiError) as caught:
+        inspect(picture("PNG", size), LIMITS)
+    assert caught.value.details == {"width": size[0], "height": size[1], "min": 200}
+
+
+@pytest.mark.parametrize("size", [(13_000, 13_000), (200, 200_001)])
+def test_a_small_file_that_would_fill_the_memory(size: tuple[int, int]) -> None:
+    header = struct.pack(">II", *size)
+    bomb = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + header + b"\x01\0\0\0\0" + bytes(64)
+    with pytest.raises(ApiError) as caught:
+        inspect(bomb, LIMITS)
+    assert caught.value.reason == "IMAGE_TOO_MANY_PIXELS"
+
+
+@pytest.mark.parametrize("name", sorted(MEDIA_TYPES))
+@given(cut=st.integers(8, 400), noise=st.binary(max_size=60))
+def test_damaged_headers_are_refused_or_read_but_never_raise(name: str, cut: int, noise: bytes) -> None:
+    whole = WRITTEN[name]
+    data = whole[: min(cut, len(whole))] + noise
+    with contextlib.suppress(ApiError):  # anything else would fail the test
+        inspect(data, LIMITS)
+
+
+def box(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", 8 + len(content)) + kind + content
+
+
+FTYP = box(b"ftyp", b"heic\0\0\0\0mif1heic")
+HOSTILE = {
+    "a million empty JPEG segments": b"\xff\xd8" + b"\xff\xe0\x00\x02" * 500_000,
+    "two megabytes between JPEG segments": b"\xff\xd8\xff\xe0\x00\x02" + bytes(2_000_000),
+    "a chain of tiny boxes": FTYP + box(b"meta", bytes(4) + box(b"iprp", box(b"ipco", box(b"free", b"") * 250_000))),
+    "a giant table of properties": FTYP
+    + box(b"meta", bytes(4) + box(b"iprp", box(b"ipma", bytes(4) + b"\xff" * 4 + bytes(2_000_000)))),
+    "a TIFF directory without an end": b"II*\0\x08\0\0\0\xff\xff" + bytes(2_000_000),
+}
+
+
+@pytest.mark.parametrize("name", sorted(HOSTILE))
+def test_headers_made_to_keep_the_edge_busy_end_soon(name: str) -> None:
+    begun_s = time.process_time()
+    with pytest.raises(ApiError) as caught:
+        inspect(HOSTILE[name], LIMITS)
+    assert caught.value.reason == "DAMAGED_IMAGE"
+    assert time.process_time() - begun_s < 0.5  # without the bound: seconds

@@ -1,0 +1,150 @@
+"""The configuration file: complete, checked, silent about secrets."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from edge.settings import ConfigError, Settings, load, parse
+
+EXAMPLE = Path(__file__).parents[2] / "edge_config.example.json"
+SMALL: dict[str, Any] = {"workers": ["127.0.0.1:28187"], "shared_password": "SENTINEL-1"}
+
+
+def settings(**changes: Any) -> Settings:
+    return parse(json.dumps({**SMALL, **changes}).encode())
+
+
+def complaint(**changes: Any) -> str:
+    with pytest.raises(ConfigError) as caught:
+        settings(**changes)
+    return str(caught.value)
+
+
+def test_the_example_is_good_and_names_every_key() -> None:
+    example = json.loads(EXAMPLE.read_text())
+    loaded = load(EXAMPLE)
+
+    def same_keys(written: Any, section: Any) -> None:
+        names = set(type(section).model_fields) if isinstance(section, BaseModel) else set(section.__dataclass_fields__)
+        assert set(written) == names
+        for name in names:
+            value = getattr(section, name)
+            if isinstance(value, BaseModel) or hasattr(value, "__dataclass_fields__"):
+                same_keys(written[name], value)
+
+    same_keys(example, loaded)
+
+
+def test_the_example_shows_the_defaults() -> None:
+    example, small = load(EXAMPLE), settings()
+    for name in ("health_check", "dispatch", "limits", "static", "features", "docs", "request_log", "tls"):
+        assert getattr(example, name) == getattr(small, name), name
+
+
+def test_two_keys_are_enough() -> None:
+    loaded = settings()
+    assert (loaded.host, loaded.port) == ("127.0.0.1", 8080)
+    assert loaded.picture_base_url == "http://127.0.0.1:8080"
+    assert loaded.pool().workers == ("127.0.0.1:28187",)
+
+
+def test_passwords_show_nowhere() -> None:
+    loaded = settings(admin_tokens=["SENTINEL-2"])
+    assert "SENTINEL" not in repr(loaded) + str(loaded) + loaded.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"healthcheck": {}}, "healthcheck: there is no such key"),
+        ({"health_check": {"intervall": 1}}, "health_check.intervall: there is no such key"),
+        ({"limits": {"max_pixel": 1}}, "limits.max_pixel: there is no such key"),
+        ({"worker_tls": {"verify": True}}, "worker_tls.verify: there is no such key"),
+        ({"dispatch": {"per_worker_concurrency": 2}}, "dispatch.per_worker_concurrency: 2 must be 1"),
+        ({"health_check": {"timeout_seconds": 0}}, "health_check.timeout_seconds"),
+        ({"health_check": {"timeout_seconds": "3"}}, "health_check.timeout_seconds"),
+        ({"limits": {"max_body_bytes": -1}}, "limits.max_body_bytes"),
+        ({"limits": {"rare_formats": ["GIF"]}}, "limits.rare_formats"),
+        ({"workers": []}, "workers: at least one"),
+        ({"workers": ["http://10.0.0.1:5"]}, "have no http://"),
+        ({"workers": ["127.0.0.1:1", "127.0.0.1:1"]}, "127.0.0.1:1 stands there 2 times"),
+        ({"workers": ["10.0.0.11:28187"]}, "not on this machine"),
+        ({"primary_workers": ["127.0.0.1:9"]}, "127.0.0.1:9 is not in workers"),
+        ({"listen": "127.0.0.1"}, "listen: must be host:port"),
+        ({"listen": "http://127.0.0.1:1"}, "listen: must be host:port"),
+        ({"listen": "127.0.0.1:99999"}, "listen: must be host:port"),
+        ({"listen": "0.0.0.0:8080"}, "public_base_url: must be given"),
+        ({"listen": "0.0.0.0:8080", "public_base_url": "https://a.example"}, "plain HTTP off loopback"),
+        ({"public_base_url": "http://face.example"}, "pictures of patients over plain HTTP"),
+        ({"public_base_url": "face.example"}, "public_base_url: must be http(s)://"),
+        ({"public_base_url": "https://a.example/?x=1"}, "public_base_url: must be http(s)://"),
+        ({"tls": {"cert": "a.pem"}}, "tls: cert and key belong together"),
+        ({"static": {"store_url": "s3://bucket"}}, "static.store_url: is not built yet"),
+        ({"features": {"api_key": "SENTINEL"}}, "features.api_key: is not built yet"),
+    ],
+)
+def test_what_is_wrong_is_named(changes: dict[str, Any], words: str) -> None:
+    assert words in complaint(**changes)
+    assert "SENTINEL" not in complaint(**changes)
+
+
+@pytest.mark.parametrize("password", ["café-SENTINEL", "SENTINEL\n", " SENTINEL", "密码SENTINEL", "SENT\x7fINEL"])
+@pytest.mark.parametrize("key", ["shared_password", "admin_tokens"])
+def test_passwords_that_no_header_can_carry(password: str, key: str) -> None:
+    text = complaint(**{key: password if key == "shared_password" else [password]})
+    assert text.startswith(key)
+    assert "gRPC metadata" in text
+    assert "SENT" not in text
+
+
+def test_an_empty_password() -> None:
+    assert "shared_password: is empty" in complaint(shared_password="")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b'{"workers": ["127', "not JSON: line 1"),
+        (b"[]", "must be a JSON object"),
+        (b"", "not JSON"),
+        (b"\xff", "not JSON"),
+    ],
+)
+def test_files_that_are_no_configuration(tmp_path: Path, text: bytes, words: str) -> None:
+    path = tmp_path / "edge.json"
+    path.write_bytes(text)
+    with pytest.raises(ConfigError) as caught:
+        load(path)
+    assert str(caught.value).startswith(f"{path}: {words}")
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        load(tmp_path / "none.json")
+
+
+def test_missing_keys_are_all_named() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(b"{}")
+    assert str(caught.value).splitlines() == ["workers: must be given", "shared_password: must be given"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "base"),
+    [
+        ({"public_base_url": "https://face.example/x/"}, "https://face.example/x"),
+        ({"listen": "[::1]:8080"}, "http://[::1]:8080"),
+        ({"tls": {"cert": "c.pem", "key": "k.pem"}}, "https://127.0.0.1:8080"),
+        (
+            {"listen": "0.0.0.0:80", "tls": {"insecure": True}, "public_base_url": "http://a.example"},
+            "http://a.example",
+        ),
+    ],
+)
+def test_what_picture_urls_begin_with(changes: dict[str, Any], base: str) -> None:
+    assert settings(**changes).picture_base_url == base

@@ -1,0 +1,241 @@
+"""Bodies taken apart: base64 in every dress, forms, limits."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.datastructures import Headers
+
+from edge import upload
+from edge.errors import ApiError
+from edge.upload import ClientGoneError, Upload, decode_base64, parse, read_body
+
+Message = dict[str, Any]
+
+
+def reason_of(work: Callable[[], object]) -> str:
+    with pytest.raises(ApiError) as caught:
+        work()
+    return caught.value.reason
+
+
+def lines(text: str, width: int, end: str) -> str:
+    return end.join(text[at : at + width] for at in range(0, len(text), width))
+
+
+@given(
+    data=st.binary(max_size=600),
+    url_safe=st.booleans(),
+    padded=st.booleans(),
+    width=st.sampled_from([0, 64, 76]),
+    end=st.sampled_from(["\n", "\r\n"]),
+    prefix=st.sampled_from(
+        ["", "data:image/png;base64,", "DATA:IMAGE/PNG;charset=x;base64,", " \n", "\ndata:;base64,"]
+    ),
+    tail=st.sampled_from(["", "\n", "\r\n"]),
+)
+def test_every_dress_of_base64_gives_the_same_bytes(
+    data: bytes, url_safe: bool, padded: bool, width: int, end: str, prefix: str, tail: str
+) -> None:
+    text = (base64.urlsafe_b64encode if url_safe else base64.b64encode)(data).decode()
+    text = text if padded else text.rstrip("=")
+    text = lines(text, width, end) if width else text
+    assert decode_base64(prefix + text + tail) == data
+
+
+@given(data=st.binary(min_size=30, max_size=200), place=st.integers(0, 10_000), bad=st.sampled_from(" \t!é\x00,=%"))
+def test_a_foreign_character_is_never_dropped(data: bytes, place: int, bad: str) -> None:
+    text = base64.b64encode(data).decode().rstrip("=")
+    place = 1 + place % (len(text) - 1)
+    assert reason_of(lambda: decode_base64(text[:place] + bad + text[place + 1 :])) == "BAD_BASE64"
+
+
+@given(data=st.binary(min_size=3, max_size=200))
+def test_plus_turned_into_a_blank_is_refused(data: bytes) -> None:
+    text = base64.b64encode(b"\xff\xd8\xff\xfb\xef\xbe" + data).decode()
+    assert "+" in text
+    assert reason_of(lambda: decode_base64(text.replace("+", " "))) == "BAD_BASE64"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "QUJD RA==",  # a blank inside
+        "QUJDRA==\t",  # after the end
+        "QUJDR",  # no bytes have this length
+        "QUJDRA=",  # half the padding
+        "QUJDRA===",
+        "QUJD==RA",
+        "QUJDRB==",  # bits left over: the tail is gone
+        "QUJDRB",
+        "ab+/ab-_",  # two alphabets
+        "QUJD\nQUJDRA==\nQQ==",  # lines of different width
+        "QUJD\n\nQUJD",
+        "QUJD\rQUJD",
+        "data:image/png,abcd",
+        "data:image/png;base64;base64,QUJD,QUJD",
+    ],
+)
+def test_damaged_base64_is_refused(text: str) -> None:
+    assert reason_of(lambda: decode_base64(text)) == "BAD_BASE64"
+
+
+def form(*parts: tuple[str, bytes], boundary: str = "xyz", end: bytes = b"--\r\n") -> bytes:
+    body = b""
+    for disposition, content in parts:
+        body += f"--{boundary}\r\nContent-Disposition: {disposition}\r\n\r\n".encode() + content + b"\r\n"
+    return body + f"--{boundary}".encode() + end
+
+
+TYPE = 'multipart/form-data; boundary="xyz"'
+IMAGE = ('form-data; name="image"; filename="p.jpg"', b"\xff\xd8\xff photo")
+
+
+@given(content=st.binary(max_size=500), text=st.text(max_size=50), order=st.booleans())
+def test_a_form_comes_apart_as_it_was_made(content: bytes, text: str, order: bool) -> None:
+    content = content.replace(b"--xyz", b"")
+    parts = [
+        ('form-data; name="image"; filename="p.jpg"', content),
+        ('form-data; name="lang"', text.encode("utf-8", "ignore")),
+    ]
+    found = parse(TYPE, form(*(parts if order else parts[::-1])))
+    assert found == Upload(photo=content, parameters={"lang": text.encode("utf-8", "ignore").decode()})
+
+
+@pytest.mark.parametrize(
+    "disposition",
+    [
+        'form-data; name="image"; filename="../../static/owned.png"',
+        'form-data; name="image"; filename="/tmp/outside.png"',
+        'form-data; name="image"; filename="a\\..\\b.png"',
+        f'form-data; name="image"; filename="{"x" * 300}"',
+        'form-data; name="image"; filename=""',
+        'form-data; name="image"; filename="顔🚀’.png"',
+        'form-data; name="image"; filename="a\nb\\"c.png"',
+        "form-data; name=\"image\"; filename*=UTF-8''%e9%a1%94.png",
+        'form-data; filename="p.jpg"; name=image',
+    ],
+)
+def test_names_of_files_do_not_matter(disposition: str) -> None:
+    assert parse(TYPE, form((disposition, b"photo"))).photo == b"photo"
+
+
+def test_headers_of_parts_are_ignored() -> None:
+    body = form(IMAGE).replace(b"\r\n\r\n", b"\r\nContent-Type: text/html\r\nX-Other: 1\r\n\r\n", 1)
+    assert parse(TYPE, body).photo == IMAGE[1]
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        ("multipart/form-data", form(IMAGE)),
+        ("multipart/form-data; boundary=", form(IMAGE)),
+        ("multipart/form-data; boundary=" + "b" * 300, form(IMAGE)),
+        ("multipart/form-data; boundary=other", form(IMAGE)),
+        (TYPE, b""),
+        (TYPE, form(IMAGE)[:-9]),
+        (TYPE, form(IMAGE, end=b"\r\n")),
+        (TYPE, form(("form-data", b"no name"))),
+        (TYPE, form(('attachment; name="image"; filename="p"', b"x"))),
+        (TYPE, b"--xyz\r\n\r\nno header\r\n--xyz--"),
+        (TYPE, b'--xyz\r\nContent-Disposition: form-data; name="\xff"\r\n\r\nx\r\n--xyz--\r\n'),
+        (TYPE, form(*[(f'form-data; name="f{number}"', b"x") for number in range(40)])),
+        (TYPE, b"--xyz\r\n" + b"X: y\r\n" * 100 + b"\r\nx\r\n--xyz--"),
+        (TYPE, b"--xyz\r\nX: " + b"y" * 100_000 + b"\r\n\r\nx\r\n--xyz--"),
+    ],
+)
+def test_what_is_no_form(content_type: str, body: bytes) -> None:
+    assert reason_of(lambda: parse(content_type, body)) == "BAD_MULTIPART"
+
+
+@pytest.mark.parametrize(
+    ("parts", "details"),
+    [
+        ((IMAGE, IMAGE), {"field": "image", "problem": "sent twice"}),
+        (
+            (IMAGE, ('form-data; name="lang"', b"zh"), ('form-data; name="lang"', b"en")),
+            {"field": "lang", "problem": "sent twice"},
+        ),
+        ((IMAGE, ('form-data; name="image"', b"zh")), {"field": "image", "problem": "sent twice"}),
+        ((('form-data; name="image"', b"no file"),), {"field": "image", "expected": "a file"}),
+        (
+            (IMAGE, ('form-data; name="lang"; filename="l"', b"zh")),
+            {"field": "lang", "problem": "is not a file of this call"},
+        ),
+        ((IMAGE, ('form-data; name="lang"', b"\xff")), {"field": "lang", "expected": "UTF-8 text"}),
+        ((IMAGE, ('form-data; name="lang"', b"x" * 70_000)), {"field": "lang", "max_bytes": 65_536}),
+    ],
+)
+def test_wrong_fields_are_named(parts: tuple[tuple[str, bytes], ...], details: dict[str, Any]) -> None:
+    with pytest.raises(ApiError) as caught:
+        parse(TYPE, form(*parts))
+    assert (caught.value.reason, caught.value.details) == ("INVALID_PARAMETER", details)
+
+
+def test_base64_must_be_text() -> None:
+    assert reason_of(lambda: parse("application/json", b'{"image_base64": 5}')) == "INVALID_PARAMETER"
+
+
+def test_json_keeps_its_types() -> None:
+    assert parse("application/json; charset=utf-8", b'{"annotate": false, "x": [1]}') == Upload(
+        photo=None, parameters={"annotate": False, "x": [1]}
+    )
+
+
+def receiving(*messages: Message) -> Callable[[], Awaitable[Message]]:
+    waiting = list(messages)
+
+    async def receive() -> Message:
+        return waiting.pop(0)
+
+    return receive
+
+
+def chunk(body: bytes, more: bool = True) -> Message:
+    return {"type": "http.request", "body": body, "more_body": more}
+
+
+async def test_a_body_in_pieces() -> None:
+    receive = receiving(chunk(b"ab"), chunk(b""), chunk(b"cd", more=False))
+    assert await read_body(receive, Headers({}), 4) == b"abcd"
+
+
+async def test_reading_stops_where_the_limit_is_crossed() -> None:
+    receive = receiving(chunk(b"abc"), chunk(b"de"))
+    with pytest.raises(ApiError) as caught:
+        await read_body(receive, Headers({}), 4)
+    assert caught.value.details == {"size_bytes": 5, "max_bytes": 4}
+
+
+async def test_a_declared_length_that_is_too_large_is_refused_unread() -> None:
+    with pytest.raises(ApiError) as caught:
+        await read_body(receiving(), Headers({"Content-Length": "5"}), 4)
+    assert caught.value.reason == "BODY_TOO_LARGE"
+
+
+async def test_a_small_declared_length_is_not_believed() -> None:
+    with pytest.raises(ApiError):
+        await read_body(receiving(chunk(b"abcde", more=False)), Headers({"Content-Length": "1"}), 4)
+
+
+async def test_a_client_that_leaves_half_way() -> None:
+    with pytest.raises(ClientGoneError):
+        await read_body(receiving(chunk(b"ab"), {"type": "http.disconnect"}), Headers({}), 4)
+
+
+async def test_a_body_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upload, "BODY_TIMEOUT_S", 0.01)
+
+    async def never() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    with pytest.raises(ApiError) as caught:
+        await read_body(never, Headers({}), 4)
+    assert caught.value.reason == "BODY_INCOMPLETE"
