@@ -23,7 +23,7 @@ REOPEN_S = 0.2
 itself follows the channel's own backoff (`hairmesh.wire.CLIENT_OPTIONS`): a stream waits for it without polling."""
 REOPEN_MAX_S = 2.0
 
-_NOT_CONNECTED = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED}
+_CONNECTION_LOST = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN}
 
 Metadata = tuple[tuple[str, str], ...]
 Spawn = Callable[[Coroutine[object, object, None]], asyncio.Task[None]]
@@ -42,6 +42,8 @@ class Watch:
         self._emit = emit
         self._spawn = spawn
         self._status: asyncio.Task[None] | None = None
+        self._refused: dict[str, grpc.StatusCode] = {}
+        """By stream: what the log was last told."""
 
     def start(self) -> None:
         """Open both, unless they are."""
@@ -60,15 +62,15 @@ class Watch:
         target, pause_s = self._link.target, REOPEN_S
         while True:
             stream = self._link.watch(request, metadata=self._metadata, wait_for_ready=True)
-            heard = False
+            heard, lost = False, True
             try:
                 async for answer in stream:
                     heard = True
                     serving = answer.status == health_pb2.HealthCheckResponse.SERVING
                     self._emit(ev.HealthTold(time.monotonic(), target, serving))
             except grpc.aio.AioRpcError as error:
-                self._broke("Watch", error)
-            if heard:
+                lost = self._is_lost("Watch", error)
+            if lost:  # also before the first message: a stream that waits for a connection does not end
                 self._emit(ev.ConnectionLost(time.monotonic(), target))
             pause_s = await _pause(pause_s, heard=heard)
 
@@ -84,15 +86,18 @@ class Watch:
                     heard = True
                     self._emit(_told(target, asked_s, answer.status))
             except grpc.aio.AioRpcError as error:
-                self._broke("WatchStatus", error)
-            if heard:
-                self._emit(ev.StatusLost(time.monotonic(), target))
+                self._is_lost("WatchStatus", error)
+            self._emit(ev.StatusLost(time.monotonic(), target))
             pause_s = await _pause(pause_s, heard=heard)
 
-    def _broke(self, stream: str, error: grpc.aio.AioRpcError) -> None:
-        """Lost connections show as states of the pool; a stream that the worker refuses is said here."""
-        if error.code() not in _NOT_CONNECTED:
-            log.warning("stream_refused", worker=self._link.target, stream=stream, code=error.code().name)
+    def _is_lost(self, stream: str, error: grpc.aio.AioRpcError) -> bool:
+        """Whether its connection broke, which shows in the pool; that the worker refused it is said here, once."""
+        code = error.code()
+        lost = code in _CONNECTION_LOST
+        if not lost and self._refused.get(stream) is not code:
+            self._refused[stream] = code
+            log.warning("stream_refused", worker=self._link.target, stream=stream, code=code.name)
+        return lost
 
 
 async def _pause(pause_s: float, *, heard: bool) -> float:

@@ -144,8 +144,16 @@ def measure_response(png_bytes: int) -> bytes:
 class FakeWorker:
     """One worker. Everything a test may set or look at is a plain attribute."""
 
-    def __init__(self, *, password: str = PASSWORD, default: Behaviour | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        password: str = PASSWORD,
+        default: Behaviour | None = None,
+        credentials: grpc.ServerCredentials | None = None,
+    ) -> None:
         self.password = password
+        self.credentials = credentials
+        """TLS; None: plaintext."""
         self.default: Behaviour = default or Answer()
         self.script: deque[Behaviour] = deque()
         """What the next calls do, one each; then `default`."""
@@ -189,7 +197,11 @@ class FakeWorker:
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(wire.ANALYZE_SERVICE, handlers),))
         health_pb2_grpc.add_HealthServicer_to_server(_Health(self), self._server)
         worker_service_pb2_grpc.add_WorkerServiceServicer_to_server(_Status(self), self._server)
-        self.address = f"127.0.0.1:{self._server.add_insecure_port(f'127.0.0.1:{port}')}"
+        if self.credentials is None:
+            port = self._server.add_insecure_port(f"127.0.0.1:{port}")
+        else:
+            port = self._server.add_secure_port(f"127.0.0.1:{port}", self.credentials)
+        self.address = f"127.0.0.1:{port}"
         await self._server.start()
 
     async def stop(self, *, grace_s: float | None = None) -> None:
@@ -209,7 +221,7 @@ class FakeWorker:
         self.refuses = DRAINING
         if self._computing:
             await asyncio.wait(self._computing, timeout=grace_s)
-        await self.stop(grace_s=1.0)
+        await self.stop(grace_s=0.05)  # streams last for all of it
 
     # Behaviour
 

@@ -1,0 +1,90 @@
+"""The fake worker keeps the rules of a real one, or tests against it would prove nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import zlib
+from collections.abc import AsyncIterator
+
+import grpc
+import pytest
+from hair.analysis.v1 import analyze_service_pb2_grpc, measure_pb2
+from hair.worker.v1 import worker_service_pb2 as worker_pb2
+from hair.worker.v1 import worker_service_pb2_grpc
+
+from hairmesh import wire
+from tests.fakes.worker import PASSWORD, FakeWorker, measure_response, png
+
+METADATA = ((wire.TOKEN_KEY, PASSWORD), (wire.CALL_ID_KEY, "call-1"))
+
+
+@pytest.fixture
+async def worker() -> AsyncIterator[FakeWorker]:
+    made = FakeWorker()
+    await made.start()
+    yield made
+    await made.stop()
+
+
+@pytest.fixture
+async def channel(worker: FakeWorker) -> AsyncIterator[grpc.aio.Channel]:
+    async with grpc.aio.insecure_channel(worker.address, options=wire.CLIENT_OPTIONS) as made:
+        yield made
+
+
+@pytest.mark.parametrize("size_bytes", [200, 2_000, 300_000])
+def test_its_picture_is_a_png_of_the_stated_size(size_bytes: int) -> None:
+    data = png(size_bytes)
+    assert len(data) == size_bytes
+    assert data.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = struct.unpack(">II", data[16:24])
+    start = data.index(b"IDAT")
+    (length,) = struct.unpack(">I", data[start - 4 : start])
+    assert len(zlib.decompress(data[start + 4 : start + 4 + length])) == height * (width + 1)
+    response = measure_pb2.MeasureResponse.FromString(measure_response(size_bytes))
+    assert response.annotated_image.data == data
+
+
+async def test_four_calls_at_once_and_one_computes(worker: FakeWorker, channel: grpc.aio.Channel) -> None:
+    stub = analyze_service_pb2_grpc.AnalyzeServiceStub(channel)
+    hold = worker.hold()
+    first = stub.Measure(measure_pb2.MeasureRequest(), metadata=METADATA)
+    await hold.started.wait()
+    for _ in range(3):
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await stub.Measure(measure_pb2.MeasureRequest(), metadata=METADATA)
+        assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    hold.release.set()
+    await first
+    assert worker.computing_most == 1
+
+
+async def test_the_slot_outlives_a_cancelled_call_and_its_status_says_so(
+    worker: FakeWorker, channel: grpc.aio.Channel
+) -> None:
+    stub = analyze_service_pb2_grpc.AnalyzeServiceStub(channel)
+    status = worker_service_pb2_grpc.WorkerServiceStub(channel).WatchStatus(
+        worker_pb2.WatchStatusRequest(), metadata=METADATA
+    )
+    hold = worker.hold()
+    call = stub.Measure(measure_pb2.MeasureRequest(), metadata=METADATA)
+    await hold.started.wait()
+    call.cancel()
+    seen = []
+    async with asyncio.timeout(10):
+        async for message in status:
+            slot = message.status.slot
+            seen.append((slot.state, slot.call.call_id))
+            if slot.state == worker_pb2.SLOT_STATE_ABANDONED:
+                hold.release.set()
+            if slot.state == worker_pb2.SLOT_STATE_FREE and slot.epoch == 1:
+                break
+    assert seen[-2:] == [(worker_pb2.SLOT_STATE_ABANDONED, "call-1"), (worker_pb2.SLOT_STATE_FREE, "")]
+
+
+async def test_strangers_learn_nothing(worker: FakeWorker, channel: grpc.aio.Channel) -> None:
+    stub = analyze_service_pb2_grpc.AnalyzeServiceStub(channel)
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await stub.Measure(measure_pb2.MeasureRequest(), metadata=((wire.TOKEN_KEY, "guess"),))
+    assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
