@@ -23,14 +23,13 @@ from mediapipe.tasks.python.vision import FaceLandmarker, FaceLandmarkerOptions,
 from vision.errors import ModelError
 from vision.offline import run_offline
 from vision.pose import pose_of
+from vision.resample import reduced_by
 from vision.types import Box, FaceLandmarks, RgbImage
 
 MAX_FACES = 4
-DETECTION_SIDE_PX = 1280
-"""Larger photos are reduced to this long side first: the model looks at a face in 256 px, and sampling them out of a
-face of 2,000 px without averaging makes the points jump."""
-
-POINT_COUNT = 478
+REDUCED_SIDE_PX = 1024
+"""Larger photos are first reduced by the whole number that leaves their long side at this or more. The model looks at
+a face in 256 px; sampled out of a face of 900 px without averaging, its points lie 0.14 % of the face height elsewhere."""
 
 
 class LandmarkDetector:
@@ -73,8 +72,10 @@ class LandmarkDetector:
 
         The order: the largest box first; of equally large ones the one nearest to the centre of the picture.
         """
-        height, width = rgb.shape[:2]
-        image = mp.Image(image_format=mp.ImageFormat.SRGB, data=np.ascontiguousarray(_reduced(rgb)))
+        factor = max(1, max(rgb.shape) // REDUCED_SIDE_PX)
+        reduced = reduced_by(rgb, factor)
+        image = mp.Image(image_format=mp.ImageFormat.SRGB, data=np.ascontiguousarray(reduced))
+        height, width = reduced.shape[0] * factor, reduced.shape[1] * factor
         faces = _faces(self._landmarker.detect(image), width, height)
         return tuple(sorted(faces, key=lambda face: _rank(face.box, width, height)))
 
@@ -107,15 +108,6 @@ def _without_chatter() -> Iterator[None]:
             for line in kept:
                 if not _CHATTER.search(line.decode(errors="replace")):
                     os.write(2, line)
-
-
-def _reduced(rgb: RgbImage) -> RgbImage:
-    height, width = rgb.shape[:2]
-    factor = DETECTION_SIDE_PX / max(height, width)
-    if factor >= 1:
-        return rgb
-    size = (max(1, round(width * factor)), max(1, round(height * factor)))
-    return np.asarray(cv2.resize(rgb, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
 def _faces(result: FaceLandmarkerResult, width: int, height: int) -> list[FaceLandmarks]:

@@ -16,6 +16,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from vision.resample import reduced_by
 from vision.types import FaceLandmarks, Label, Parser, ParsingMap, Photo, RgbImage
 
 INPUT_SIDE_PX = 512
@@ -134,13 +135,9 @@ def sample(rgb: RgbImage, photo_from_crop: NDArray[np.float64], side_px: int) ->
     part = rgb[low[1] : high[1], low[0] : high[0]]
     part_from_crop = photo_from_crop.copy()
     part_from_crop[:, 2] -= low
-    if reduce > 1:
-        # By a whole number, for which OpenCV's averaging is several times as fast.
-        size = (max(1, part.shape[1] // reduce), max(1, part.shape[0] // reduce))
-        part = part[: size[1] * reduce, : size[0] * reduce]
-        part = np.asarray(cv2.resize(part, size, interpolation=cv2.INTER_AREA), dtype=np.uint8)
-        part_from_crop /= reduce
-        part_from_crop[:, 2] += 0.5 / reduce - 0.5
+    part = reduced_by(part, reduce)
+    part_from_crop /= reduce
+    part_from_crop[:, 2] += 0.5 / reduce - 0.5
     crop = cv2.warpAffine(part, part_from_crop, (side_px, side_px), flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP)
     return np.asarray(crop, dtype=np.uint8)
 

@@ -143,9 +143,8 @@ def test_the_shared_portraits(name: str, expected: str, portraits: Path, pipelin
 
 @pytest.mark.parametrize("person", range(1, 11))
 def test_upside_down_is_never_measured(person: int, pipeline: Pipeline, read_rgb: ReadRgb) -> None:
-    for path in (studio_portrait(person), selfie(person)):
-        upside_down = np.ascontiguousarray(resized(read_rgb(path), 800)[::-1, ::-1])
-        assert refusal(pipeline, upside_down).reason is Reason.UPSIDE_DOWN
+    rgb = resized(read_rgb(studio_portrait(person) if person % 2 else selfie(person)), 800)
+    assert refusal(pipeline, np.ascontiguousarray(rgb[::-1, ::-1])).reason is Reason.UPSIDE_DOWN
 
 
 @pytest.mark.parametrize("quarter_turns", [1, 3])
