@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from hairmesh.child import StackError
 from hairmesh.client import Answer, Client, NotAnEnvelopeError
@@ -24,6 +25,8 @@ from hairmesh.stack import MIN_FREE_GB, Stack, ends_on_signals
 LANG = "en"
 COOLDOWN_SECONDS = 5
 """The service's default is 60 s: nobody wants to watch that."""
+WIDTH_IN_FILES = 120
+"""Characters in a line where the output is not a terminal with a width of its own."""
 CALLS_UNDER_LOAD = 6
 CLIENTS_UNDER_LOAD = 3
 NOTICE_TIMEOUT_S = 15.0
@@ -39,6 +42,8 @@ def run(folder: Path) -> int:
     """Run the demonstration with its files in `folder`; the exit status."""
     begun_s = time.monotonic()
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = WIDTH_IN_FILES
     try:
         with (
             ends_on_signals(),
@@ -105,7 +110,7 @@ class Demo:
 
     def _send_bad_inputs(self) -> None:
         self._headline("One bad input of each kind, and what the client is told")
-        table = Table("sent", "HTTP", "code", "reason", "message")
+        table = Table("sent", "HTTP", "code", Column("reason", no_wrap=True), "message", box=box.SIMPLE_HEAD)
         differing = []
         for bad in bad_inputs(self._photo):
             headers = {"accept-language": LANG, **bad.request.get("headers", {})}
@@ -196,9 +201,14 @@ class Demo:
 
 def measurement_table(measurements: Mapping[str, Any]) -> Table:
     """Rows for every quantity of the answer, in its order, under its names."""
-    table = Table("measurement", "mm (95 % interval)", "ratio or angle", "published norms")
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("measurement", no_wrap=True)
+    table.add_column("mm", justify="right", no_wrap=True)
+    table.add_column("95 % interval", no_wrap=True)
+    table.add_column("ratio or angle")
+    table.add_column("published norms, mm (adults)")
     for name, quantity in quantities(measurements):
-        table.add_row(name, _length(quantity), _proportion(quantity), _norms(quantity))
+        table.add_row(name, *_length(quantity), _proportion(quantity), _norms(quantity))
     return table
 
 
@@ -212,22 +222,32 @@ def quantities(measurements: Mapping[str, Any], prefix: str = "") -> Iterator[tu
                 yield from quantities(value, f"{prefix}{name}.")
 
 
-def _length(quantity: Mapping[str, Any]) -> str:
-    if quantity["unavailable_reason"]:
-        return str(quantity["unavailable_reason"])
+def _length(quantity: Mapping[str, Any]) -> tuple[str, str]:
+    """Value and interval; why there is none stands in the interval's place."""
     if quantity["mm"] is None:
-        return ""
+        return "", str(quantity["unavailable_reason"])
     interval = quantity["interval_mm"]
-    return f"{quantity['mm']:.1f} ({interval['low']:.1f}–{interval['high']:.1f})"
+    return f"{quantity['mm']:.1f}", f"{interval['low']:.1f}–{interval['high']:.1f}"
 
 
 def _proportion(quantity: Mapping[str, Any]) -> str:
     if quantity["angle_deg"] is not None:
         return f"{quantity['angle_deg']:.1f}°"
-    return "" if quantity["ratio"] is None else f"{quantity['ratio']:.2f} of {quantity['ratio_of']}"
+    if quantity["ratio"] is None:
+        return ""
+    ideals = [f"{norm['low']:.2f}" for norm in quantity["norms"] if norm["unit"] == "ratio"]
+    ideal = f" (canon {' or '.join(ideals)})" if ideals else ""
+    return f"{quantity['ratio']:.2f} of {quantity['ratio_of']}{ideal}"
 
 
 def _norms(quantity: Mapping[str, Any]) -> str:
     return "; ".join(
-        f"{norm['low']:g}–{norm['high']:g} {norm['unit']} ({norm['population']})" for norm in quantity["norms"]
+        f"{_range(norm)} {norm['population'].removeprefix('adults').lstrip(', ')}".rstrip()
+        for norm in quantity["norms"]
+        if norm["unit"] == "mm"
     )
+
+
+def _range(norm: Mapping[str, Any]) -> str:
+    low, high = f"{norm['low']:.1f}", f"{norm['high']:.1f}"
+    return low if low == high else f"{low}–{high}"

@@ -13,12 +13,14 @@ from PIL import Image
 
 from hairmesh.client import MEASURE_ROUTE
 
-PERSON_ID = "P005"
+PERSON_ID = "P006"
 """One of openpeople's ten synthetic people (MIT): nobody's real face."""
 
 _BACKDROP = (128, 128, 128)
-_PROFILE_BOX = (675, 150, 1125, 600)
-"""Head and shoulders in the "left view" of the character sheet: left, top, right, bottom, in pixels of the sheet."""
+_TURNED = "P005"
+"""Another of them, seen half from the side in the "left view" of his character sheet …"""
+_TURNED_BOX = (675, 150, 1125, 600)
+"""… which lies there: left, top, right, bottom, in pixels of the sheet."""
 
 
 def studio_portrait() -> bytes:
@@ -52,17 +54,17 @@ def _photos(face: Image.Image) -> list[BadInput]:
     couple = Image.new("RGB", (2 * side, side))
     couple.paste(face, (0, 0))
     couple.paste(face, (side, 0))
-    sheet = Image.open(openpeople.curated.get(PERSON_ID).asset_path("character_sheet")).convert("RGB")
-    profile = sheet.crop(_PROFILE_BOX).resize((960, 960), Image.Resampling.LANCZOS)
+    sheet = Image.open(openpeople.curated.get(_TURNED).asset_path("character_sheet")).convert("RGB")
+    turned = sheet.crop(_TURNED_BOX).resize((960, 960), Image.Resampling.LANCZOS)
     tilted = face.rotate(40, resample=Image.Resampling.BICUBIC, fillcolor=_BACKDROP)
     poster = Image.new("L", (8000, 6000))
     photos: list[tuple[str, bytes, int, str]] = [
         ("no face in it", _encode(scene), 1001, "NO_FACE"),
         ("180 px wide", _encode(face.resize((180, 180))), 1002, "IMAGE_TOO_SMALL"),
         ("48 megapixels", _encode(poster, "PNG"), 1002, "IMAGE_TOO_MANY_PIXELS"),
-        ("300 px wide", _encode(face.resize((300, 300))), 1002, "FACE_TOO_SMALL"),
+        ("220 px wide", _encode(face.resize((220, 220))), 1002, "FACE_TOO_SMALL"),
         ("face cut off", _encode(face.crop((2 * side // 5, 0, side, side))), 1002, "FACE_CUT_OFF"),
-        ("turned to the side", _encode(profile), 1003, "YAW"),
+        ("turned to the side", _encode(turned), 1003, "YAW"),
         ("head tilted by 40°", _encode(tilted), 1003, "ROLL"),
         ("upside down", _encode(face.rotate(180)), 1003, "UPSIDE_DOWN"),
         ("two people", _encode(couple.resize((side, side // 2))), 1006, "MULTIPLE_FACES"),

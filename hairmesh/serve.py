@@ -84,8 +84,8 @@ class Service:
         self._say("\nThe same straight from a worker over gRPC; schema by reflection, password from a private file:\n")
         self._say(
             f"""  (printf '{{"annotate":false,"photo":{{"data":"'; base64 -w0 {photo}; printf '"}}}}') |\n"""
-            f"    {_short(console_script('buf'))} curl --protocol grpc -H @{_short(self._grpc_header)} -d @- "
-            f"http://{worker.address}/{ANALYZE_SERVICE}/Measure"
+            f"    {_short(console_script('buf'))} curl --protocol grpc -H @{_short(self._grpc_header)} "
+            f"--reflect-header '*' -d @- http://{worker.address}/{ANALYZE_SERVICE}/Measure"
         )
         self._say("\nCtrl-C stops everything and removes pictures and passwords.")
 

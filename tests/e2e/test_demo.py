@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -68,6 +70,15 @@ def test_demo_leaves_the_picture_and_no_secret(demo: subprocess.CompletedProcess
     assert demo.returncode == 0
 
 
+def run_printed(pattern: str, text: str) -> dict[str, Any]:
+    """The JSON that a printed command answers when a person copies it; `pattern` finds it in `text`."""
+    command = re.search(pattern, text, re.MULTILINE)
+    assert command
+    shell = ["bash", "-c", command[1]]
+    return dict(json.loads(subprocess.run(shell, cwd=ROOT, capture_output=True, check=True).stdout))
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="one of the printed lines is for curl")
 def test_serve_until_interrupted(tmp_path: Path) -> None:
     """`serve.json` appears when everything answers, tells the truth, is private, and goes away at the end."""
     contact = tmp_path / "serve.json"
@@ -93,6 +104,9 @@ def test_serve_until_interrupted(tmp_path: Path) -> None:
                 trust_env=False,
             )
             assert drill.status_code == 200
+            assert run_printed(r"^  (curl .*)$", log.read_text())["code"] == 0
+            described = run_printed(r"^  (\(printf .*\n .*)$", log.read_text())
+            assert described["scale"]["source"] == "SCALE_SOURCE_IRIS"
             for pid in (told["edge_pid"], worker["pid"]):
                 assert told["token"] not in " ".join(psutil.Process(pid).cmdline())
                 assert told["token"] not in psutil.Process(pid).environ().values()
@@ -103,4 +117,3 @@ def test_serve_until_interrupted(tmp_path: Path) -> None:
     assert not contact.exists()
     assert not psutil.pid_exists(told["edge_pid"])
     assert not psutil.pid_exists(worker["pid"])
-    assert f"curl -F image=@{tmp_path}/portrait.jpg" in log.read_text()
