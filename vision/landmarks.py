@@ -29,7 +29,7 @@ from vision.types import Box, FaceLandmarks, RgbImage
 MAX_FACES = 4
 REDUCED_SIDE_PX = 1024
 """Larger photos are first reduced by the whole number that leaves their long side at this or more. The model looks at
-a face in 256 px; sampled out of a face of 900 px without averaging, its points lie 0.14 % of the face height elsewhere."""
+a face in 256 px; sampled out of a face of 900 px without averaging, its points lie 0.14 % of the face height off."""
 
 
 class LandmarkDetector:
@@ -58,14 +58,25 @@ class LandmarkDetector:
 
         The detector behind the model sees the whole picture in 128 px, so it misses a face that is small in it, or that
         sticks out of it. Only when it finds none, it looks again: at overlapping parts of half the size, then at the
-        picture with a border; and then once more around what it found there.
+        picture with a border.
         """
         if faces := self.detect(rgb):
             return faces
-        for window in (*_parts(rgb.shape[1], rgb.shape[0]), _with_border(rgb.shape[1], rgb.shape[0])):
-            if seen := self._detect_in(rgb, window):
-                return self._detect_in(rgb, _around(seen[0].box)) or seen
-        return ()
+        height, width = rgb.shape[:2]
+        seen = [
+            (margin, face)
+            for part in _parts(width, height)
+            for face in self._detect_in(rgb, part)
+            if (margin := _margin(face.box, part)) >= 0
+        ]
+        if not seen:
+            return self._detect_in(rgb, _with_border(width, height))
+        distinct: list[FaceLandmarks] = []
+        for _, face in sorted(seen, key=lambda entry: -entry[0]):  # of one face seen twice, the view best framed
+            if not any(_same(face.box, other.box) for other in distinct):
+                distinct.append(face)
+        distinct.sort(key=lambda face: _rank(face.box, width, height))
+        return tuple(replace(face, faces_found=len(distinct)) for face in distinct)
 
     def detect(self, rgb: RgbImage) -> tuple[FaceLandmarks, ...]:
         """One pass over the picture as it is.
@@ -166,10 +177,21 @@ def _with_border(width: int, height: int) -> _Window:
     return _Window(-border, -border, width + 2 * border, height + 2 * border)
 
 
-def _around(box: Box) -> _Window:
-    side = round(3 * max(box.width_px, box.height_px))
-    x, y = box.x_px + box.width_px / 2 - side / 2, box.y_px + box.height_px / 2 - side / 2
-    return _Window(round(x), round(y), side, side)
+def _margin(box: Box, window: _Window) -> float:
+    """How far inside the window the box lies, in pixels; negative when it reaches beyond."""
+    return min(
+        box.x_px - window.x,
+        box.y_px - window.y,
+        window.x + window.width - box.x_px - box.width_px,
+        window.y + window.height - box.y_px - box.height_px,
+    )
+
+
+def _same(first: Box, second: Box) -> bool:
+    """Whether the middles of two boxes are so near that they must be one face."""
+    across = abs(first.x_px + first.width_px / 2 - second.x_px - second.width_px / 2)
+    down = abs(first.y_px + first.height_px / 2 - second.y_px - second.height_px / 2)
+    return max(across, down) < max(first.width_px, second.width_px) / 2
 
 
 def _cut(rgb: RgbImage, window: _Window) -> RgbImage:

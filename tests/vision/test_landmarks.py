@@ -141,6 +141,17 @@ def test_a_face_that_is_small_in_the_picture_is_found(
     assert face.box.y_px == pytest.approx(300, abs=25)
 
 
+def test_of_several_small_faces_each_is_found_once(detector: LandmarkDetector, studio_rgb: RgbImage) -> None:
+    scene = np.full((1500, 2400, 3), 128, dtype=np.uint8)
+    for x, y, side in ((100, 900, 330), (1150, 600, 400), (1900, 200, 330)):
+        scene[y : y + side, x : x + side] = resized(studio_rgb, side)
+    assert detector.detect(scene) == (), "one pass misses them: the second look is what this test is about"
+    faces = detector.find(scene)
+    assert [face.faces_found for face in faces] == [3, 3, 3]
+    assert faces[0].box.x_px == pytest.approx(1276, abs=20)
+    assert faces[0].box.width_px > faces[1].box.width_px
+
+
 def test_a_face_that_sticks_out_is_found(detector: LandmarkDetector, studio_rgb: RgbImage) -> None:
     """Cut below the mouth, tight at the sides: the chin is put where it would be, outside the picture."""
     tight = studio_rgb[270:600, 320:705]
