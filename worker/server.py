@@ -17,10 +17,11 @@ from grpc import aio
 from grpc_health.v1 import health_pb2
 from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 from grpc_reflection.v1alpha import reflection
+from hair.analysis.v1 import analyze_service_pb2
 from hair.analysis.v1.analyze_service_pb2_grpc import add_AnalyzeServiceServicer_to_server
 from hair.worker.v1.worker_service_pb2_grpc import add_WorkerServiceServicer_to_server
 
-from hairmesh.wire import ANALYZE_SERVICE, SERVER_OPTIONS, WORKER_SERVICE
+from hairmesh.wire import SERVER_OPTIONS, WORKER_SERVICE
 from worker.drain import Drain
 from worker.engine import Engine, PipelineLoader
 from worker.health.checks import DiskCheck, ModelsCheck
@@ -39,6 +40,8 @@ from worker.thresholds import Thresholds
 from worker.warmup import real_pipeline, warm_up
 
 HEALTH_SERVICE: str = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
+# By its descriptor too: reflection knows only files that were imported, and nothing else here imports this one.
+ANALYZE_SERVICE: str = analyze_service_pb2.DESCRIPTOR.services_by_name["AnalyzeService"].full_name
 REFLECTED = (ANALYZE_SERVICE, WORKER_SERVICE, HEALTH_SERVICE, reflection.SERVICE_NAME)
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
