@@ -62,7 +62,7 @@ EYE_UNIT = Words("眼宽 = 1", "eye = 1")
 BROW_TO_HAIRLINE = Words("眉至发际线", "Brow to hairline")
 TEMPLE_RECESSION = Words("额角退缩", "Temple recession")
 HAIRLINE = Words("发际线", "Hairline")
-SIDES = Words("左右以本人为准", "Left and right are the subject's own")
+SIDES = Words("左右以本人为准", "Sides: the subject's own")
 INTERVAL = Words("95% 区间", "95% interval")
 SCALE: Mapping[ScaleSource | None, Words] = {
     ScaleSource.IRIS: Words("比例尺：虹膜", "Scale: iris"),
@@ -73,7 +73,7 @@ SCALE: Mapping[ScaleSource | None, Words] = {
 HAIRLINE_NOTE: Mapping[HairlineState, Words] = {
     HairlineState.OCCLUDED: Words("发际线被遮挡，未测量上庭", "Hairline hidden: upper third not measured"),
     HairlineState.HAT: Words("帽子遮住发际线，未测量上庭", "Hat over the hairline: upper third not measured"),
-    HairlineState.NONE: Words("照片中没有发际线，未测量上庭", "No hairline in the photo: upper third not measured"),
+    HairlineState.NONE: Words("照片中未见发际线，未测量上庭", "No hairline in the photo: upper third not measured"),
 }
 """What a picture without a trichion says."""
 

@@ -29,7 +29,7 @@ Align = Literal["left", "centre", "right"]
 
 
 class Sizes(NamedTuple):
-    """Sizes in layout pixels, all from the photo's long side."""
+    """Sizes in layout pixels, all from the photo's size."""
 
     text: float
     small: float
@@ -40,9 +40,9 @@ class Sizes(NamedTuple):
     fine: float
 
     @classmethod
-    def of(cls, long_side_px: float) -> Sizes:
+    def of(cls, width_px: float, height_px: float) -> Sizes:
         """17 px of text on a photo of 250 px, 26 on 900, 41 on 2048: legible at half the picture's size."""
-        text = 14 + 0.013 * long_side_px
+        text = 14 + 0.013 * float(np.sqrt(width_px * height_px))
         return cls(
             text=text,
             small=0.82 * text,
@@ -65,6 +65,18 @@ class Line(NamedTuple):
     def width_px(self) -> float:
         """Width of the set text."""
         return text_width(self.text) * self.size_px
+
+
+def wrapped(text: str, size_px: float, colour: Colour, width_px: float) -> list[Line]:
+    """`text` broken at its spaces so that no line is wider than `width_px`, where its words allow."""
+    lines: list[Line] = []
+    for word in text.split(" "):
+        longer = Line(f"{lines[-1].text} {word}" if lines else word, size_px, colour)
+        if lines and longer.width_px <= width_px:
+            lines[-1] = longer
+        else:
+            lines.append(Line(word, size_px, colour))
+    return lines
 
 
 @dataclass(frozen=True, slots=True)
