@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
-from vision.types import FaceLandmarks, PhotoWarning
+from vision.scale import GLASSES_SHARE, glasses_share
+from vision.types import FaceLandmarks, ParsingMap, PhotoWarning
 
 CHILD_IRIS_SHARE = 0.24
 """Iris diameter over pupillary distance. The iris is full-grown at two, the distance is not: 11.7 mm over 49 mm. Adults
@@ -27,8 +30,15 @@ _ZYGIA = (234, 454)
 _NOSE_ROOT, _SUBNASALE = 168, 2
 
 
-def find_warnings(landmarks: FaceLandmarks) -> tuple[PhotoWarning, ...]:
-    """CHILD, PERSPECTIVE and NOT_A_PHOTO, where they hold."""
+def find_warnings(landmarks: FaceLandmarks, parsing: ParsingMap) -> tuple[PhotoWarning, ...]:
+    """CHILD, PERSPECTIVE, NOT_A_PHOTO and GLASSES, where they hold."""
+    found = list(_of_proportions(landmarks))
+    if (share := glasses_share(landmarks, parsing)) > GLASSES_SHARE:
+        found.append(_warning("GLASSES", share, GLASSES_SHARE, "share of the eyes' surroundings"))
+    return tuple(found)
+
+
+def _of_proportions(landmarks: FaceLandmarks) -> Iterator[PhotoWarning]:
     spatial = np.column_stack([landmarks.points, landmarks.depth])
     pupils = _distance(spatial, _RIGHT_PUPIL, _LEFT_PUPIL)
     iris = _iris_px(landmarks)
@@ -36,17 +46,15 @@ def find_warnings(landmarks: FaceLandmarks) -> tuple[PhotoWarning, ...]:
     midface_share = _distance(spatial, _NOSE_ROOT, _SUBNASALE) / pupils
     face_width = _distance(spatial, *_ZYGIA)
     eyes_share = pupils / face_width
-    found = []
     if iris_share > CHILD_IRIS_SHARE:
-        found.append(_warning("CHILD", iris_share, CHILD_IRIS_SHARE, "iris / pupillary distance"))
+        yield _warning("CHILD", iris_share, CHILD_IRIS_SHARE, "iris / pupillary distance")
     elif midface_share < CHILD_MIDFACE_SHARE:
-        found.append(_warning("CHILD", midface_share, CHILD_MIDFACE_SHARE, "midface / pupillary distance"))
+        yield _warning("CHILD", midface_share, CHILD_MIDFACE_SHARE, "midface / pupillary distance")
     if eyes_share > NEAR_EYES_SHARE:
-        found.append(_warning("PERSPECTIVE", eyes_share, NEAR_EYES_SHARE, "pupillary distance / face width"))
+        yield _warning("PERSPECTIVE", eyes_share, NEAR_EYES_SHARE, "pupillary distance / face width")
     low, high = PEOPLES_IRIS_SHARE
     if not low <= (share := iris / face_width) <= high:
-        found.append(_warning("NOT_A_PHOTO", share, low if share < low else high, "iris / face width"))
-    return tuple(found)
+        yield _warning("NOT_A_PHOTO", share, low if share < low else high, "iris / face width")
 
 
 def _warning(reason: str, value: float, limit: float, unit: str) -> PhotoWarning:

@@ -67,7 +67,7 @@ def find_scale(
         return Scale(None, None, IntervalCauses(0.0, 0.0, 0.0), left, right)
     diameter, sd = combined(fits)
     fit_pct = 100 * Z95 * sd / diameter
-    if _glasses_share(landmarks, parsing) > GLASSES_SHARE:
+    if glasses_share(landmarks, parsing) > GLASSES_SHARE:
         fit_pct = float(np.hypot(fit_pct, GLASSES_PCT))
     return Scale(
         mm_per_px=IRIS_MM / diameter,
@@ -147,7 +147,7 @@ def _gaze_pct(gaze_deg: float) -> float:
     return float(100 * (np.tan(np.radians(abs(gaze_deg))) * error + error**2 / 2))
 
 
-def _glasses_share(landmarks: FaceLandmarks, parsing: ParsingMap) -> float:
+def glasses_share(landmarks: FaceLandmarks, parsing: ParsingMap) -> float:
     """Share of the surroundings of both eyes that parses as glasses."""
     to_map = parsing.map_from_photo
     shares = []

@@ -12,7 +12,7 @@ import pytest
 from tests.conftest import selfie, studio_portrait
 from vision.landmarks import LandmarkDetector
 from vision.photo_warnings import find_warnings
-from vision.types import FaceLandmarks, Points, RgbImage
+from vision.types import LABEL_COUNT, FaceLandmarks, Label, ParsingMap, Points, RgbImage
 
 pytestmark = pytest.mark.models
 
@@ -21,8 +21,11 @@ ReadRgb = Callable[[Path], RgbImage]
 IRISES = ((468, range(468, 473)), (473, range(473, 478)))
 
 
+BARE_EYED = ParsingMap(np.zeros((LABEL_COUNT, 64, 64), dtype=np.float32), np.array([[40.0, 0, 0], [0, 40.0, 0]]))
+
+
 def reasons(face: FaceLandmarks) -> set[str]:
-    return {warning.reason for warning in find_warnings(face)}
+    return {warning.reason for warning in find_warnings(face, BARE_EYED)}
 
 
 def landmarks_of(path: Path, detector: LandmarkDetector, read_rgb: ReadRgb) -> FaceLandmarks:
@@ -45,7 +48,7 @@ def test_selfies_earn_the_perspective_warning(detector: LandmarkDetector, read_r
 def test_children_earn_the_child_warning(
     name: str, portraits: Path, detector: LandmarkDetector, read_rgb: ReadRgb
 ) -> None:
-    (warning,) = find_warnings(landmarks_of(portraits / name, detector, read_rgb))
+    (warning,) = find_warnings(landmarks_of(portraits / name, detector, read_rgb), BARE_EYED)
     assert warning.reason == "CHILD"
     assert warning.value is not None
     assert warning.limit is not None
@@ -76,4 +79,12 @@ def test_eyes_of_inhuman_size_are_not_a_photo(factor: float, detector: LandmarkD
 def test_warnings_do_not_depend_on_the_photos_size(detector: LandmarkDetector, read_rgb: ReadRgb) -> None:
     face = landmarks_of(selfie(1), detector, read_rgb)
     larger = replace(face, points=face.points * 3, depth=np.asarray(face.depth * 3))
-    assert [w.value for w in find_warnings(larger)] == [w.value for w in find_warnings(face)]
+    assert [w.value for w in find_warnings(larger, BARE_EYED)] == [w.value for w in find_warnings(face, BARE_EYED)]
+
+
+def test_glasses_earn_a_warning(detector: LandmarkDetector, read_rgb: ReadRgb) -> None:
+    face = landmarks_of(studio_portrait(2), detector, read_rgb)
+    spectacled = replace(BARE_EYED, probabilities=BARE_EYED.probabilities.copy())
+    spectacled.probabilities[Label.EYEGLASSES] = 1
+    (warning,) = find_warnings(face, spectacled)
+    assert (warning.reason, warning.value) == ("GLASSES", 1.0)

@@ -125,6 +125,7 @@ def test_the_shared_portraits(name: str, expected: str, portraits: Path, pipelin
             facts = measured(pipeline, rgb)
             assert not reasons(facts) & {"CHILD", "NOT_A_PHOTO"}
             assert facts.scale.mm_per_px is not None
+            assert ("GLASSES" in reasons(facts)) is ("iris interval wider" in expected)
         case "answered with the child warning" | "child warning; hairline never observed":
             facts = measured(pipeline, rgb)
             assert "CHILD" in reasons(facts)
