@@ -307,6 +307,19 @@ async def test_sigterm_under_load_costs_no_client_anything_and_nobody_is_ejected
     assert "DRAINING" in {line.get("to") for line in lines}
 
 
+@pytest.mark.long
+async def test_a_frozen_process_is_noticed_and_its_call_goes_elsewhere(spawn: Spawn, driver: MakeDriver) -> None:
+    frozen, other = await spawn(after_s=0.5), await spawn(after_s=0.5)
+    mesh = await driver(frozen.address, other.address)
+    running = asyncio.create_task(mesh.call(call()))
+    await until(lambda: mesh.snapshot().endpoints[0].in_flight_s is not None)
+    frozen.process.send_signal(signal.SIGSTOP)  # no FIN: only pings or probes can tell
+    async with asyncio.timeout(2 * HealthCheckConfig().interval_seconds):
+        outcome = await running
+    assert (outcome.worker, outcome.attempts) == (other.address, 2)
+    assert mesh.online().healthy == 1
+
+
 async def test_start_waits_for_the_first_round_but_not_for_the_silent(workers: MakeWorkers, driver: MakeDriver) -> None:
     (worker,) = await workers(1)
     with socket.create_server(("127.0.0.1", 0)) as silent, capture_logs() as lines:
