@@ -24,6 +24,8 @@ import httpx
 
 from hairmesh.child import Child, StackError, console_script
 from hairmesh.client import Client
+from vision import models
+from vision.errors import ModelError
 
 LOOPBACK = "127.0.0.1"
 PORTS = range(20_000, 32_000)
@@ -99,7 +101,11 @@ class Stack:
         }
 
     def start(self) -> None:
-        """Start every process; `wait_online` says when they answer."""
+        """Start every process; `wait_online` says when they answer. Raises `StackError` when the models are not there."""
+        try:
+            models.locate(models.default_cache_dir())
+        except ModelError as error:
+            raise StackError(str(error)) from error
         for child in self._children:
             child.log_path.unlink(missing_ok=True)
         self.request_log.unlink(missing_ok=True)

@@ -13,7 +13,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+import edge.settings
 import hairmesh
+import worker.settings
 
 ROOT = Path(__file__).parent.parent
 OURS = {"hairmesh", "hairmesh-protos"}
@@ -102,3 +104,8 @@ def test_readme_names_both_commands() -> None:
     readme = (ROOT / "README.md").read_text()
     assert "make setup" in readme
     assert "make demo" in readme
+
+
+def test_example_configurations_parse() -> None:
+    edge.settings.load(ROOT / "edge_config.example.json")
+    worker.settings.load(ROOT / "worker_config.example.json", {})

@@ -48,3 +48,11 @@ def test_waiting_in_vain_says_for_what_and_who_complained(tmp_path: Path) -> Non
     stack.edge.log_path.write_text("")
     with pytest.raises(StackError, match=r"until pigs fly\nworker1: models_not_loaded the file is wrong$"):
         stack.wait_until(lambda: False, "pigs fly", timeout_s=0.0)
+
+
+def test_missing_models_are_told_before_anything_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HAIRMESH_MODELS_DIR", str(tmp_path / "empty"))
+    with Stack(tmp_path, workers=1) as stack:
+        with pytest.raises(StackError, match="hairmesh models fetch"):
+            stack.start()
+        assert stack.edge.process is None
