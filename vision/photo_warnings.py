@@ -34,7 +34,7 @@ def find_warnings(landmarks: FaceLandmarks, parsing: ParsingMap) -> tuple[PhotoW
     """CHILD, PERSPECTIVE, NOT_A_PHOTO and GLASSES, where they hold."""
     found = list(_of_proportions(landmarks))
     if (share := glasses_share(landmarks, parsing)) > GLASSES_SHARE:
-        found.append(_warning("GLASSES", share, GLASSES_SHARE, "share of the eyes' surroundings"))
+        found.append(_warning("GLASSES", share, GLASSES_SHARE))
     return tuple(found)
 
 
@@ -47,18 +47,18 @@ def _of_proportions(landmarks: FaceLandmarks) -> Iterator[PhotoWarning]:
     face_width = _distance(spatial, *_ZYGIA)
     eyes_share = pupils / face_width
     if iris_share > CHILD_IRIS_SHARE:
-        yield _warning("CHILD", iris_share, CHILD_IRIS_SHARE, "iris / pupillary distance")
+        yield _warning("CHILD", iris_share, CHILD_IRIS_SHARE)
     elif midface_share < CHILD_MIDFACE_SHARE:
-        yield _warning("CHILD", midface_share, CHILD_MIDFACE_SHARE, "midface / pupillary distance")
+        yield _warning("CHILD", midface_share, CHILD_MIDFACE_SHARE)
     if eyes_share > NEAR_EYES_SHARE:
-        yield _warning("PERSPECTIVE", eyes_share, NEAR_EYES_SHARE, "pupillary distance / face width")
+        yield _warning("PERSPECTIVE", eyes_share, NEAR_EYES_SHARE)
     low, high = PEOPLES_IRIS_SHARE
     if not low <= (share := iris / face_width) <= high:
-        yield _warning("NOT_A_PHOTO", share, low if share < low else high, "iris / face width")
+        yield _warning("NOT_A_PHOTO", share, low if share < low else high)
 
 
-def _warning(reason: str, value: float, limit: float, unit: str) -> PhotoWarning:
-    return PhotoWarning(reason, round(value, 3), limit, unit)
+def _warning(reason: str, share: float, limit: float) -> PhotoWarning:
+    return PhotoWarning(reason, round(share, 3), limit, "ratio")
 
 
 def _iris_px(landmarks: FaceLandmarks) -> float:
