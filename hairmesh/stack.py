@@ -101,7 +101,7 @@ class Stack:
         }
 
     def start(self) -> None:
-        """Start every process; `wait_online` says when they answer. Raises `StackError` when the models are not there."""
+        """Start every process; `wait_online` says when they answer. Raises `StackError` without the models."""
         try:
             models.locate(models.default_cache_dir())
         except ModelError as error:
