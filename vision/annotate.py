@@ -205,9 +205,9 @@ class _Layout:
         drop = 0.6 * self.sizes.text
         height = drop + max(label.height_px for label in row)
         y = self.view.face.bottom + 0.9 * self.sizes.text
-        if y + height > self.sheet.height_px - self.sizes.margin / 2:
-            y = max(y, self.sheet.height_px + self.sizes.margin)
         while True:
+            if y + height > self.sheet.height_px - self.sizes.margin / 2:  # never across the photo's edge
+                y = max(y, self.sheet.height_px + self.sizes.margin)
             xs = [float(self.view.frame.along_v_to(u, y)[0]) for u in boundaries[:, 0]]
             wanted = [xs[0] - row[0].width_px / 2 - 0.3 * self.sizes.text, *((a + b) / 2 for a, b in pairwise(xs))]
             middles = spread(wanted, [label.width_px for label in row], self.sizes.gap / 2)

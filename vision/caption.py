@@ -7,10 +7,9 @@ from typing import Literal
 
 from vision import labels
 from vision.drawing import LINE_HEIGHT, Plate, Rect
-from vision.sheet import AMBER, SOFT, TEAL, Line, Sheet
+from vision.sheet import AMBER, PLATE_ALPHA, SOFT, TEAL, Line, Sheet
 from vision.types import Facts, HairlineState, Lang
 
-STRIP_ALPHA = 0.55
 BAR_MM = (50, 20, 10, 5, 2, 1)
 """Lengths of the scale bar; the longest that stays small is taken."""
 
@@ -52,7 +51,7 @@ def caption(sheet: Sheet, facts: Facts, lang: Lang, scale: float) -> Rect:
     inside = sheet.height_px - height
     top = inside if content <= inside else max(sheet.height_px, content)
     strip = Rect(area.x, top, area.w, height)
-    sheet.marks.append(Plate(strip, 0.0, STRIP_ALPHA))
+    sheet.marks.append(Plate(strip, 0.0, PLATE_ALPHA))
     y = top + (height - 1.45 * size * len(rows)) / 2 + (1.45 - LINE_HEIGHT) * size / 2
     for row in rows:
         x = area.x + sizes.margin

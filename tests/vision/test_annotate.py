@@ -14,15 +14,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from tests.conftest import SHARED_PORTRAITS, selfie, studio_portrait
 from tests.vision.annotate_faces import invented_facts
 from tests.vision.conftest import photo_of, resized
 from vision.annotate import annotate, plan
-from vision.drawing import Picture, Plate, Rect, Stroke, Text, render
+from vision.drawing import PLATE, Colour, Picture, Plate, Rect, Stroke, Text, render
 from vision.label_layout import crosses
 from vision.labels import HAIRLINE_NOTE, WARNING
-from vision.sheet import TEAL
+from vision.sheet import AMBER, BLUE, PLATE_ALPHA, SOFT, TEAL, WHITE
 from vision.types import (
     Facts,
     HairlineState,
@@ -223,6 +224,19 @@ def test_text_is_legible_at_half_size() -> None:
         smallest = min(mark.size_px for mark in picture.marks if isinstance(mark, Text))
         assert smallest / 2 >= 6
         assert smallest / max(picture.width_px, picture.height_px) >= 0.012
+
+
+def luminance(colour: NDArray[np.float64]) -> float:
+    """WCAG's relative luminance of an sRGB colour, 0 to 255 a channel."""
+    share = colour / 255
+    linear = np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+    return float(linear @ (0.2126, 0.7152, 0.0722))
+
+
+@pytest.mark.parametrize(("colour", "least"), [(WHITE, 4.5), (SOFT, 3.0), (TEAL, 3.0), (BLUE, 3.0), (AMBER, 3.0)])
+def test_text_is_readable_in_front_of_a_white_wall(colour: Colour, least: float) -> None:
+    plate = 255 * (1 - PLATE_ALPHA) + np.array(PLATE) * PLATE_ALPHA
+    assert (luminance(np.array(colour, dtype=np.float64)) + 0.05) / (luminance(plate) + 0.05) >= least
 
 
 def chunks(png: bytes) -> list[bytes]:
