@@ -68,7 +68,7 @@ def create_app(settings: Settings, mesh: RunningMesh) -> FastAPI:
         with suppress(asyncio.CancelledError):
             await sweeper
         await mesh.close()
-        store.close()
+        await store.close()
         request_log.close()
 
     app = _framework(settings, lifespan)

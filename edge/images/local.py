@@ -1,20 +1,24 @@
-"""Pictures as files in one folder.
+"""Pictures as files in one folder, for one edge.
 
-Written under a hidden name and renamed when complete: a reader sees a whole picture or none. All file work happens in
-a few threads of its own, so that a hanging disk hangs those and nothing else. Making a file can cost several times what
-filling it does, so empty ones are kept ready: each write makes the next one after its picture was reported stored.
+A picture is accepted when there is room for it: from that moment it is served, from memory until its file is complete.
+Its write goes on meanwhile in one of a few threads, so that no answer waits for a good disk and a hanging one hangs
+nothing but those threads. Once a write fails or too much is waiting, each picture has to wait for its own write again,
+and fails with it; what failed after it had been promised is kept and tried again. An orderly stop writes what is
+waiting; a crash loses the pictures of its last moments.
+
+Files are written under a hidden name and renamed when complete: a reader sees a whole picture or none.
 """
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import re
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,9 +28,10 @@ from edge.images.store import ID, StoreError, StoreFullError, new_id
 from edge.images.threads import Threads
 
 THREADS = 8
-SPARES = 2
+MAX_WAITING_BYTES = 32 * 1024 * 1024
+"""Pictures that may be served from memory while they are being written."""
 IO_TIMEOUT_S = 10.0
-"""After this a read or a write counts as failed; its thread may go on hanging."""
+"""After this a read or a write that somebody waits for counts as failed; its thread may go on hanging."""
 LEFTOVER_AGE_S = 3600.0
 """Half-written files of a process that died are removed when older than this."""
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -34,16 +39,6 @@ _OURS = re.compile(rf"{ID.pattern}\.png|\.{ID.pattern}\.tmp")
 
 log = structlog.get_logger()
 T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class _Picture:
-    """One on its way to the disk."""
-
-    path: Path
-    data: bytes
-    wanted: bool = True
-    """False once its put was given up."""
 
 
 class LocalStore:
@@ -54,15 +49,20 @@ class LocalStore:
         self._max_bytes = max_bytes
         self._max_age_s = max_age_s
         self._used_bytes = 0
-        self._works = False
-        self._spares: deque[tuple[Path, int]] = deque()
-        """Empty hidden files, open for writing."""
+        self._free_bytes = 0
+        """On the disk, at the last look."""
+        self._trouble = "not tried yet"
+        """Why the last write failed; empty when it did not."""
+        self._waiting: dict[str, bytes] = {}
+        """Accepted and not on the disk yet. Who is taken out of it is not wanted any more."""
+        self._failed: set[str] = set()
+        """Those of `_waiting` whose write failed after they had been promised."""
         self._threads = Threads(THREADS, "pictures")
 
     @property
     def writable(self) -> bool:
         """See `ImageStore.writable`."""
-        return self._works and self._used_bytes < self._max_bytes
+        return not self._trouble and self._used_bytes < self._max_bytes and self._free_bytes > 0
 
     @property
     def used_bytes(self) -> int:
@@ -70,113 +70,122 @@ class LocalStore:
         return self._used_bytes
 
     async def put(self, picture_id: str, data: bytes) -> None:
-        """See `ImageStore.put`. A put that is cancelled leaves nothing behind."""
+        """See `ImageStore.put`."""
+        waiting_bytes = self._waiting_bytes() + len(data)
         if self._used_bytes + len(data) > self._max_bytes:
             raise StoreFullError("pictures take all of static.max_bytes")
+        if not self._trouble and waiting_bytes > self._free_bytes:
+            raise StoreFullError("the disk is full")
         self._used_bytes += len(data)
-        picture = _Picture(self._path(picture_id), data)
+        self._waiting[picture_id] = data
+        if not self._trouble and waiting_bytes <= MAX_WAITING_BYTES:
+            self._threads.post(partial(self._write_promised, picture_id, data))
+            return
         try:
-            await self._run(lambda: self._store(picture), then=self._make_spares)
-        except BaseException as error:
+            await self._run(partial(self._write, picture_id, data))
+        except BaseException:
             self._used_bytes -= len(data)
-            picture.wanted = False
-            self._threads.post(lambda: _unlink(picture.path))
-            if isinstance(error, StoreError):
-                self._note(str(error))
+            self._waiting.pop(picture_id, None)
             raise
 
     async def get(self, picture_id: str) -> bytes | None:
         """See `ImageStore.get`."""
-        if ID.fullmatch(picture_id) is None:
-            return None
-        return await self._run(lambda: self._read(picture_id))
+        waiting = self._waiting.get(picture_id)
+        if waiting is not None or ID.fullmatch(picture_id) is None:
+            return waiting
+        return await self._run(partial(self._read, picture_id))
 
     async def remove(self, picture_ids: Iterable[str]) -> None:
         """See `ImageStore.remove`."""
-        paths = [self._path(picture_id) for picture_id in picture_ids]
-        self._used_bytes -= await self._run(lambda: sum(map(_unlink, paths)))
+        for picture_id in picture_ids:
+            waiting = self._waiting.pop(picture_id, None)  # first: its write then removes what it has made
+            self._failed.discard(picture_id)
+            removed_bytes = await self._run(partial(_unlink, self._path(picture_id)))
+            self._used_bytes -= removed_bytes if waiting is None else len(waiting)
 
     async def probe(self) -> None:
-        """See whether the folder can be written; makes it where it is missing."""
-        try:
+        """See whether the folder can be written, make it where it is missing, and try again what failed."""
+        with suppress(StoreError):  # noted, and logged when it is news
             await self._run(self._write_probe)
-        except StoreError as error:
-            self._note(str(error))
-        else:
-            self._note("")
+            for picture_id in list(self._failed):
+                if (data := self._waiting.get(picture_id)) is not None:
+                    await self._run(partial(self._write, picture_id, data))
+                self._failed.discard(picture_id)
 
     async def sweep(self) -> None:
         """Remove what is too old and count what is left. Nothing but our own files is touched."""
-        try:
-            removed, self._used_bytes = await self._run(lambda: self._remove_old(time.time()))
-        except StoreError as error:
-            self._note(str(error))
-            return
-        if removed:
-            log.info("old pictures removed", pictures=removed, bytes_left=self._used_bytes)
+        with suppress(StoreError):
+            removed, left_bytes = await self._run(partial(self._remove_old, time.time()))
+            self._used_bytes = left_bytes + self._waiting_bytes()
+            if removed:
+                log.info("old pictures removed", pictures=removed, bytes_left=left_bytes)
 
-    def close(self) -> None:
-        """Let the threads end; one that hangs is not waited for."""
-        self._threads.post(self._drop_spares)
+    async def close(self) -> None:
+        """Write what is waiting, then let the threads end; one that hangs is not waited for."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(IO_TIMEOUT_S):
+                while set(self._waiting) - self._failed:  # noqa: ASYNC110  (threads work it off and tell nobody)
+                    await asyncio.sleep(0.01)
+        if self._waiting:
+            log.error("pictures were lost", pictures=len(self._waiting), error=self._trouble)
         self._threads.close()
 
-    async def _run(self, work: Callable[[], T], *, then: Callable[[], None] | None = None) -> T:
+    async def _run(self, work: Callable[[], T]) -> T:
         """Do file work in a thread; raises `StoreError` for what the system refuses or takes too long for."""
         try:
-            return await self._threads.run(work, timeout_s=IO_TIMEOUT_S, then=then)
+            result = await self._threads.run(work, timeout_s=IO_TIMEOUT_S)
         except TimeoutError:
-            raise StoreError(f"the disk did not answer within {IO_TIMEOUT_S:.0f} s") from None
-        except OSError as error:
-            kind = StoreFullError if error.errno in _FULL else StoreError
-            raise kind(error.strerror or type(error).__name__) from error
+            error = StoreError(f"the disk did not answer within {IO_TIMEOUT_S:.0f} s")
+        except OSError as refused:
+            kind = StoreFullError if refused.errno in _FULL else StoreError
+            error = kind(refused.strerror or type(refused).__name__)
+        else:
+            return result
+        self._note(str(error))
+        raise error
 
     def _note(self, trouble: str) -> None:
-        """Remember, and log when it changes, whether pictures can be stored."""
-        if self._works and trouble:
+        """Remember, and log when it is news, whether pictures can be stored."""
+        if trouble and not self._trouble:
             log.error("pictures cannot be stored", error=trouble)
-        elif not self._works and not trouble:
+        elif self._trouble and not trouble:
             log.info("pictures can be stored")
-        self._works = not trouble
+        self._trouble = trouble
+
+    def _waiting_bytes(self) -> int:
+        return sum(map(len, list(self._waiting.values())))  # a copy: threads take entries out
 
     def _path(self, picture_id: str) -> Path:
         return self._folder / f"{picture_id}.png"
 
-    def _store(self, picture: _Picture) -> None:
+    # In threads
+
+    def _write_promised(self, picture_id: str, data: bytes) -> None:
         try:
-            hidden, descriptor = self._spares.pop()
-        except IndexError:
-            hidden, descriptor = self._make_file()
+            self._write(picture_id, data)
+        except OSError as error:
+            self._failed.add(picture_id)
+            self._note(error.strerror or type(error).__name__)
+
+    def _write(self, picture_id: str, data: bytes) -> None:
+        hidden, path = self._folder / f".{picture_id}.tmp", self._path(picture_id)
         try:
+            descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             try:
-                rest = memoryview(picture.data)
+                rest = memoryview(data)
                 while rest:
                     rest = rest[os.write(descriptor, rest) :]
+                facts = os.fstatvfs(descriptor)
             finally:
                 os.close(descriptor)
-            hidden.rename(picture.path)
+            hidden.rename(path)
         except OSError:
             _unlink(hidden)
-            self._drop_spares()  # the folder may not be the one they were made in
             raise
-        if not picture.wanted:
-            _unlink(picture.path)
-
-    def _make_file(self) -> tuple[Path, int]:
-        hidden = self._folder / f".{new_id()}.tmp"
-        return hidden, os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-
-    def _make_spares(self) -> None:
-        """Get ready for the next picture. A failure is left to it: it finds no spare, tries again, and says so."""
-        with suppress(OSError):
-            while len(self._spares) < SPARES:
-                self._spares.append(self._make_file())
-
-    def _drop_spares(self) -> None:
-        while self._spares:
-            with suppress(IndexError):  # another thread was faster
-                hidden, descriptor = self._spares.pop()
-                os.close(descriptor)
-                _unlink(hidden)
+        self._free_bytes = facts.f_bavail * facts.f_frsize
+        self._note("")
+        if self._waiting.pop(picture_id, None) is None:
+            _unlink(path)  # not wanted any more
 
     def _read(self, picture_id: str) -> bytes | None:
         try:
@@ -186,11 +195,7 @@ class LocalStore:
 
     def _write_probe(self) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        probe = _Picture(self._path(new_id()), b"probe", wanted=False)
-        self._store(probe)
-        self._make_spares()
-        for _hidden, descriptor in list(self._spares):
-            os.utime(descriptor)  # not a leftover of a dead process
+        self._write(new_id(), b"probe")
 
     def _remove_old(self, now_s: float) -> tuple[int, int]:
         """Remove old files; returns how many, and the bytes that are left."""

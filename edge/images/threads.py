@@ -1,7 +1,7 @@
 """Threads for work that may hang: a disk, a network folder.
 
-Thinner than an executor, since a picture is written in every call, and with daemon threads: a disk that hangs must not
-keep the process from ending.
+Thinner than an executor, since every call writes a picture, and with daemon threads: a disk that hangs must not keep
+the process from ending.
 """
 
 from __future__ import annotations
@@ -28,11 +28,8 @@ class Threads:
         for number in range(count):
             threading.Thread(target=self._serve, name=f"{name}-{number}", daemon=True).start()
 
-    async def run(self, work: Callable[[], T], *, timeout_s: float, then: Callable[[], None] | None = None) -> T:
-        """The result of `work`, or its exception; raises `TimeoutError`, after which it may still be running.
-
-        `then` runs in the same thread after a result has been reported.
-        """
+    async def run(self, work: Callable[[], T], *, timeout_s: float) -> T:
+        """The result of `work`, or its exception; raises `TimeoutError`, after which it may still be running."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 
@@ -41,10 +38,8 @@ class Threads:
                 result = work()
             except Exception as error:  # noqa: BLE001  (carried to the one who waits)
                 loop.call_soon_threadsafe(_fail, future, error)
-                return
-            loop.call_soon_threadsafe(_finish, future, result)
-            if then is not None:
-                then()
+            else:
+                loop.call_soon_threadsafe(_finish, future, result)
 
         self._jobs.put(job)
         async with asyncio.timeout(timeout_s):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 from hair.analysis.v1 import common_pb2
 
 from edge.errors import TABLE
@@ -335,7 +336,8 @@ async def test_patience_must_be_a_number_of_ms(rest: Rest, mesh: FakeMesh, given
 
 async def test_a_fault_of_the_edge_itself_says_nothing_of_it(rest: Rest, mesh: FakeMesh) -> None:
     mesh.failure = KeyError("SENTINEL /etc/passwd")
-    response = await rest.measure()
+    with structlog.testing.capture_logs():
+        response = await rest.measure()
     refusal(response, 503, 1007, "EDGE_FAILED")
     assert "SENTINEL" not in response.text
     assert "Traceback" not in response.text

@@ -15,7 +15,7 @@ import structlog
 
 from edge import exchange
 from edge.images import local
-from tests.edge.rest import MEASURE, PHOTO, FakeMesh, Rest, eventually, failed, serving
+from tests.edge.rest import ANNOTATED, MEASURE, PHOTO, FakeMesh, Rest, eventually, failed, serving
 
 
 def form(photo: bytes = PHOTO) -> bytes:
@@ -153,7 +153,8 @@ async def test_an_error_of_ours_is_logged_with_its_place(rest: Rest, mesh: FakeM
 
 async def test_a_cancellation_that_escapes_still_gets_an_answer(rest: Rest, mesh: FakeMesh) -> None:
     mesh.failure = asyncio.CancelledError()
-    assert (await rest.measure()).json()["data"]["reason"] == "EDGE_FAILED"
+    with structlog.testing.capture_logs():
+        assert (await rest.measure()).json()["data"]["reason"] == "EDGE_FAILED"
 
 
 async def test_requests_that_run_when_the_server_stops_are_answered(rest: Rest, mesh: FakeMesh) -> None:
@@ -170,7 +171,10 @@ async def test_requests_that_run_when_the_server_stops_are_answered(rest: Rest, 
     assert response.headers["retry-after"]
 
 
-async def test_a_disk_that_hangs_stops_neither_probes_nor_refusals(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("waiting_room", [0, local.MAX_WAITING_BYTES])
+async def test_a_disk_that_hangs_stops_neither_probes_nor_refusals(
+    rest: Rest, monkeypatch: pytest.MonkeyPatch, waiting_room: int
+) -> None:
     let_go = threading.Event()
     real = os.write
 
@@ -179,13 +183,18 @@ async def test_a_disk_that_hangs_stops_neither_probes_nor_refusals(rest: Rest, m
         return real(descriptor, data)
 
     monkeypatch.setattr(os, "write", write)
-    waiting = [asyncio.create_task(rest.measure()) for _ in range(local.THREADS + 2)]
+    monkeypatch.setattr(local, "MAX_WAITING_BYTES", waiting_room)
+    requests = [asyncio.create_task(rest.measure()) for _ in range(local.THREADS + 2)]
     for _ in range(20):
         assert (await rest.client.get("/monitor")).status_code == 200
     assert (await rest.measure(b"GIF89a")).status_code == 400
-    assert not any(task.done() for task in waiting)
+    if waiting_room:  # answered from memory
+        urls = [(await request).json()["data"]["annotated_image_url"] for request in requests]
+        assert {(await rest.client.get(url)).content for url in urls} == {ANNOTATED}
+    else:
+        assert not any(request.done() for request in requests)
     let_go.set()
-    assert {response.status_code for response in await asyncio.gather(*waiting)} == {200}
+    assert {(await request).status_code for request in requests} == {200}
 
 
 async def test_probes_answer_while_sixty_requests_wait(rest: Rest, mesh: FakeMesh) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -64,14 +65,15 @@ async def test_probes_answer_head(rest: Rest, path: str) -> None:
 
 async def test_ready_needs_a_store_that_can_be_written(rest: Rest) -> None:
     assert (await rest.client.get("/readyz")).status_code == 200
-    folder = rest.settings.static.dir
-    for file in folder.iterdir():
-        file.unlink()
-    folder.rmdir()
-    assert (await rest.measure()).json()["data"]["reason"] == "STORE_FAILED"
-    response = await rest.client.get("/readyz")
+    rest.settings.static.dir.rmdir()
+    promised = (await rest.measure()).json()["data"]["annotated_image_url"]
+    async with asyncio.timeout(5):
+        while (response := await rest.client.get("/readyz")).status_code == 200:
+            pass
     assert response.status_code == 503
     assert response.json()["picture_store_writable"] is False
+    assert (await rest.measure()).json()["data"]["reason"] == "STORE_FAILED"
+    assert (await rest.client.get(promised)).status_code == 200
     assert (await rest.client.get("/livez")).status_code == 200
     assert (await rest.client.get("/monitor")).status_code == 200
 

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -30,7 +31,7 @@ async def store(folder: Path) -> AsyncIterator[LocalStore]:
     made = LocalStore(folder, max_bytes=10_000, max_age_s=72 * HOUR_S)
     await made.probe()
     yield made
-    made.close()
+    await made.close()
 
 
 def visible(folder: Path) -> list[str]:
@@ -43,12 +44,13 @@ def test_ids_cannot_be_guessed() -> None:
     assert all(ID.fullmatch(name) for name in ids)  # 32 hex digits are 128 bits
 
 
-async def test_what_was_put_is_found_at_once(store: LocalStore, folder: Path) -> None:
-    for number in range(10):
-        name = new_id()
-        await store.put(name, bytes([number]) * 500)
-        assert await store.get(name) == bytes([number]) * 500
-    assert len(visible(folder)) == 10
+async def test_what_was_put_is_found_at_once_and_on_the_disk_soon(store: LocalStore, folder: Path) -> None:
+    pictures = {new_id(): bytes([number]) * 500 for number in range(10)}
+    for name, data in pictures.items():
+        await store.put(name, data)
+        assert await store.get(name) == data
+    await eventually(lambda: visible(folder) == sorted(f"{name}.png" for name in pictures))
+    assert [await store.get(name) for name in pictures] == list(pictures.values())
     assert store.writable
     assert store.used_bytes == 5000
 
@@ -62,6 +64,7 @@ async def test_many_at_once(store: LocalStore) -> None:
 async def test_pictures_are_for_this_user_only(store: LocalStore, folder: Path) -> None:
     name = new_id()
     await store.put(name, b"x")
+    await eventually((folder / f"{name}.png").exists)
     assert (folder / f"{name}.png").stat().st_mode & 0o077 == 0
     assert folder.stat().st_mode & 0o077 == 0
 
@@ -96,31 +99,49 @@ async def test_a_full_store_refuses_and_has_room_again(store: LocalStore) -> Non
     await store.put(new_id(), bytes(2_000))
 
 
-async def test_a_full_disk_is_a_full_store(store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(_descriptor: int, _data: object) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "write", full)
-        with pytest.raises(StoreFullError):
-            await store.put(new_id(), b"x")
-    assert not store.writable
-    assert visible(folder) == []
-    assert store.used_bytes == 0
+async def test_room_on_the_disk_is_known_before_a_picture_is_promised(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = SimpleNamespace(f_bavail=1, f_frsize=1000)
+    monkeypatch.setattr(os, "fstatvfs", lambda _descriptor: facts)
     await store.probe()
+    with pytest.raises(StoreFullError):
+        await store.put(new_id(), bytes(1001))
+    await store.put(new_id(), bytes(999))
+
+
+def no_space(_descriptor: int, _data: object) -> int:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+async def test_a_disk_that_is_full_after_all(store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    promised, refused, later = new_id(), new_id(), new_id()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", no_space)
+        await store.put(promised, b"promised")
+        await eventually(lambda: not store.writable)
+        with pytest.raises(StoreFullError):  # from now on each one waits for its own write
+            await store.put(refused, b"refused")
+        assert visible(folder) == []
+        assert await store.get(promised) == b"promised"  # a promise is kept
+        assert await store.get(refused) is None
+        assert store.used_bytes == len(b"promised")
+    await store.put(later, b"later")  # the first good write ends it
     assert store.writable
+    await store.probe()
+    assert visible(folder) == sorted([f"{promised}.png", f"{later}.png"])
 
 
 async def test_a_folder_that_vanished_comes_back(store: LocalStore, folder: Path) -> None:
-    for path in folder.iterdir():
-        path.unlink()
     folder.rmdir()
+    promised = new_id()
+    await store.put(promised, b"x")
+    await eventually(lambda: not store.writable)
     with pytest.raises(StoreError):
         await store.put(new_id(), b"x")
     await store.probe()
-    name = new_id()
-    await store.put(name, b"x")
-    assert await store.get(name) == b"x"
+    assert store.writable
+    assert visible(folder) == [f"{promised}.png"]
 
 
 async def test_old_pictures_and_leftovers_go_and_nothing_else(folder: Path) -> None:
@@ -139,33 +160,36 @@ async def test_old_pictures_and_leftovers_go_and_nothing_else(folder: Path) -> N
     assert [path.exists() for path in gone] == [False, False]
     assert [path.exists() for path in kept] == [True, True, True]
     assert store.used_bytes == 10
-    store.close()
+    await store.close()
 
 
-async def test_files_kept_ready_are_no_leftovers(store: LocalStore, folder: Path) -> None:
-    for path in folder.iterdir():
-        os.utime(path, (0, 0))
-    await store.probe()
-    await store.sweep()
-    name = new_id()
-    await store.put(name, b"x")
-    assert await store.get(name) == b"x"
+async def test_an_orderly_stop_writes_what_is_waiting(
+    store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = SlowDisk(monkeypatch)
+    names = [new_id() for _ in range(local.THREADS + 3)]
+    for name in names:
+        await store.put(name, b"x")
+    asyncio.get_running_loop().call_later(0.05, disk.let_go.set)
+    await store.close()
+    assert len(visible(folder)) == len(names)
 
 
 async def test_a_restart_counts_what_is_there(store: LocalStore, folder: Path) -> None:
     await store.put(new_id(), bytes(700))
+    await store.close()
     successor = LocalStore(folder, max_bytes=10_000, max_age_s=HOUR_S)
     await successor.sweep()
     assert successor.used_bytes == 700
-    successor.close()
+    await successor.close()
 
 
-async def test_descriptors_stay_few(store: LocalStore) -> None:
-    await store.put(new_id(), b"x")
+async def test_descriptors_stay_few(store: LocalStore, folder: Path) -> None:
     before = open_descriptors()
     for _ in range(50):
         await store.put(new_id(), b"x")
-    assert open_descriptors() <= before + local.SPARES
+    await eventually(lambda: len(visible(folder)) == 50)
+    assert open_descriptors() <= before
 
 
 def open_descriptors() -> int:
@@ -188,9 +212,28 @@ class SlowDisk:
         monkeypatch.setattr(os, "write", write)
 
 
-async def test_a_put_that_is_cancelled_leaves_nothing(
+async def test_a_hanging_disk_fills_the_waiting_room_then_everyone_waits(
     store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(local, "MAX_WAITING_BYTES", 1000)
+    monkeypatch.setattr(local, "IO_TIMEOUT_S", 0.05)
+    disk = SlowDisk(monkeypatch)
+    promised = new_id()
+    await store.put(promised, bytes(900))
+    with pytest.raises(StoreError, match="did not answer"):
+        await store.put(new_id(), bytes(200))
+    assert not store.writable
+    assert await store.get(promised) == bytes(900)
+    disk.let_go.set()
+    await eventually(lambda: visible(folder) == [f"{promised}.png"])  # the one given up leaves nothing
+    await eventually(lambda: store.writable)
+    assert store.used_bytes == 900
+
+
+async def test_a_put_that_is_cancelled_while_it_waits_leaves_nothing(
+    store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "MAX_WAITING_BYTES", 0)
     disk = SlowDisk(monkeypatch)
     put = asyncio.create_task(store.put(new_id(), b"nobody waits for this"))
     await asyncio.to_thread(disk.entered.wait, 10)
@@ -198,20 +241,21 @@ async def test_a_put_that_is_cancelled_leaves_nothing(
     with pytest.raises(asyncio.CancelledError):
         await put
     disk.let_go.set()
-    monkeypatch.undo()
     await store.put(new_id(), b"the next")
     await eventually(lambda: len(visible(folder)) == 1)
     assert store.used_bytes == 8
 
 
-async def test_a_disk_that_hangs_is_a_failure_in_the_end(
+async def test_a_picture_removed_before_it_was_written_is_not_written(
     store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local, "IO_TIMEOUT_S", 0.05)
     disk = SlowDisk(monkeypatch)
-    with pytest.raises(StoreError, match="did not answer"):
-        await store.put(new_id(), b"x")
-    assert not store.writable
+    gone, kept = new_id(), new_id()
+    await store.put(gone, b"gone")
+    await asyncio.to_thread(disk.entered.wait, 10)
+    await store.remove([gone])
+    assert await store.get(gone) is None
+    await store.put(kept, b"kept")
     disk.let_go.set()
-    monkeypatch.undo()
-    await eventually(lambda: not visible(folder))
+    await eventually(lambda: visible(folder) == [f"{kept}.png"])
+    assert store.used_bytes == 4
