@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import structlog
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edge import request_log
@@ -39,6 +39,7 @@ def test_it_goes_on_where_it_was(tmp_path: Path) -> None:
     assert [line["number"] for line in lines(path)] == [0, 1]
 
 
+@settings(max_examples=25)
 @given(keep=st.integers(1, 4), count=st.integers(0, 60))
 def test_rotation_keeps_the_newest(tmp_path_factory: pytest.TempPathFactory, keep: int, count: int) -> None:
     path = tmp_path_factory.mktemp("log") / "request_log.jsonl"
