@@ -110,7 +110,9 @@ class Demo:
 
     def _send_bad_inputs(self) -> None:
         self._headline("One bad input of each kind, and what the client is told")
-        table = Table("sent", "HTTP", "code", Column("reason", no_wrap=True), "message", box=box.SIMPLE_HEAD)
+        table = Table(
+            Column("sent", no_wrap=True), "HTTP", "code", Column("reason", no_wrap=True), "message", box=box.SIMPLE_HEAD
+        )
         differing = []
         for bad in bad_inputs(self._photo):
             headers = {"accept-language": LANG, **bad.request.get("headers", {})}
@@ -201,7 +203,7 @@ class Demo:
 
 def measurement_table(measurements: Mapping[str, Any]) -> Table:
     """Rows for every quantity of the answer, in its order, under its names."""
-    table = Table(box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("measurement", no_wrap=True)
     table.add_column("mm", justify="right", no_wrap=True)
     table.add_column("95 % interval", no_wrap=True)
