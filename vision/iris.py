@@ -31,8 +31,10 @@ PATCH_REACH = 1.9
 """Half-width of the patch, in radii."""
 RAY_STEP = 0.02
 """Distance of two samples on a ray, in radii."""
-PLATEAU = (0.08, 0.22)
+PLATEAU = (0.06, 0.18)
 """Iris and sclera brightness are read so far inside and outside of the edge, in radii."""
+RIM_QUANTILE = 0.1
+"""Many irises are darkest at their rim, and it is this rim that ends: the darkest tenth of the iris side counts."""
 MIN_CONTRAST = 10.0
 """Grey levels (of 255) between iris and sclera below which a ray says nothing."""
 GLARE_LEVEL = 235.0
@@ -161,46 +163,40 @@ def _edges(patch: NDArray[np.float32], circle: Array, stage: Pass) -> Edges:
     places = circle[:2] + radii[None, :, None] * directions[:, None, :]
     at = (patch.shape[0] // 2 + PATCH_RADIUS * places).astype(np.float32)
     profiles = cv2.remap(patch, at[..., 0], at[..., 1], cv2.INTER_LINEAR).astype(np.float64)
-    points, widths, glared = [], [], 0
-    for direction, profile in zip(directions, profiles, strict=True):
-        found = _edge_on_ray(profile)
-        if found is None:
-            continue
-        index, width, reflection = found
-        if reflection:
-            glared += 1
-            continue
-        points.append(circle[:2] + direction * (radii[0] + index * RAY_STEP))
-        widths.append(width * RAY_STEP)
-    return Edges(np.array(points).reshape(-1, 2), np.array(widths), glared)
+    index, width, seen, reflection = _edges_on_rays(profiles)
+    good = seen & ~reflection
+    found = circle[:2] + directions * (radii[0] + index * RAY_STEP)[:, None]
+    return Edges(found[good], width[good] * RAY_STEP, int(np.count_nonzero(seen & reflection)))
 
 
-def _edge_on_ray(profile: Array) -> tuple[float, float, bool] | None:
-    """Where a profile is half-way from iris to sclera, over which width (in samples), and whether it glares."""
+def _edges_on_rays(profiles: Array) -> tuple[Array, Array, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Per ray (N,): where its profile (N, M) is half-way from iris to sclera and over which width, both in samples;
+    whether that was seen; and whether a reflection lies at it.
+    """
     near, far = (round(p / RAY_STEP) for p in PLATEAU)
-    sums = np.concatenate([[0.0], np.cumsum(profile)])
-    at = np.arange(far, len(profile) - far)
-    rises = (sums[at + far + 1] - sums[at + near]) - (sums[at - near + 1] - sums[at - far])
-    best = int(at[np.argmax(rises)])
-    low = float(np.median(profile[best - far : best - near + 1]))
-    high = float(np.median(profile[best + near : best + far + 1]))
-    if high - low < MIN_CONTRAST:
-        return None
-    level = (profile - low) / (high - low)
-    middle, start, end = (_crossing(level, best, value) for value in (0.5, 0.25, 0.75))
-    if middle is None or start is None or end is None:
-        return None
-    reflection = bool((profile[best - far : best] > GLARE_LEVEL).any())
-    return middle, 2 * abs(end - start), reflection
+    sums = np.cumsum(np.pad(profiles, ((0, 0), (1, 0))), axis=1)
+    at = np.arange(far, profiles.shape[1] - far)
+    rises = (sums[:, at + far + 1] - sums[:, at + near]) - (sums[:, at - near + 1] - sums[:, at - far])
+    best = at[np.argmax(rises, axis=1)][:, None]
+    plateau = np.arange(near, far + 1)
+    low = np.quantile(np.take_along_axis(profiles, best - plateau, axis=1), RIM_QUANTILE, axis=1)
+    high = np.median(np.take_along_axis(profiles, best + plateau, axis=1), axis=1)
+    level = (profiles - low[:, None]) / np.maximum(high - low, MIN_CONTRAST)[:, None]
+    start, middle, end = (_crossing(level, best, value) for value in (0.25, 0.5, 0.75))
+    seen = (high - low >= MIN_CONTRAST) & ~np.isnan(start + middle + end)
+    inside = np.take_along_axis(profiles, best - np.arange(1, far + 1), axis=1)
+    reflection: NDArray[np.bool_] = inside.max(axis=1) > GLARE_LEVEL
+    return middle, 2 * np.abs(end - start), seen, reflection
 
 
-def _crossing(level: Array, near: int, value: float) -> float | None:
-    """Index, with fraction, of the upward crossing of `value` closest to `near`."""
-    ups = np.flatnonzero((level[:-1] < value) & (level[1:] >= value))
-    if not ups.size:
-        return None
-    i = int(ups[np.argmin(np.abs(ups - near))])
-    return i + float((value - level[i]) / (level[i + 1] - level[i]))
+def _crossing(level: Array, near: NDArray[np.intp], value: float) -> Array:
+    """(N,), index with fraction of the upward crossing of `value` closest to `near` (N, 1); NaN without one."""
+    ups = (level[:, :-1] < value) & (level[:, 1:] >= value)
+    index = np.argmin(np.where(ups, np.abs(np.arange(ups.shape[1]) - near), np.inf), axis=1)
+    rays = np.arange(len(level))
+    found = ups[rays, index]
+    below, above = level[rays, index], level[rays, index + 1]
+    return np.where(found, index + (value - below) / np.where(found, above - below, 1.0), np.nan)
 
 
 def _weights(points: Points, circle: Array, outlier: float) -> Array:

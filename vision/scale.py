@@ -83,17 +83,16 @@ def find_scale(
 def combined(fits: list[IrisFit]) -> tuple[float, float]:
     """Diameter and its standard deviation, in px, from one or two irises.
 
-    They weigh by visibility and certainty. Where two differ by more than their standard deviations allow, these are
-    widened to fit (Birge's ratio), as the irises of one person are of one size.
+    They weigh by visibility and certainty. The irises of one person are of one size, so how far two differ tells an
+    error that comes on top of their own; these are taken as common to both (same light, same blur, same notion of the
+    limbus): two irises are no more certain than one.
     """
     diameters = np.array([fit.diameter_px for fit in fits])
     sds = np.array([fit.sd_px for fit in fits])
     weights = np.array([fit.weight for fit in fits]) / sds**2
     weights = weights / weights.sum()
     mean = float(weights @ diameters)
-    sd = float(np.sqrt(((weights * sds) ** 2).sum()))
-    chi_squared = float((((diameters - mean) / sds) ** 2).sum())
-    return mean, sd * max(1.0, np.sqrt(chi_squared))
+    return mean, float(np.sqrt((weights @ sds) ** 2 + weights @ (diameters - mean) ** 2))
 
 
 def _doubted(fit: IrisFit | None, landmarks: FaceLandmarks, eye: tuple[int, int, int]) -> IrisFit | None:
