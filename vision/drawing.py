@@ -35,7 +35,8 @@ LINE_HEIGHT = 1.2
 
 _SUBPIXEL_BITS = 4
 _PNG = [cv2.IMWRITE_PNG_COMPRESSION, 1, cv2.IMWRITE_PNG_FILTER, cv2.IMWRITE_PNG_FILTER_AVG]
-"""A 2048 x 2048 portrait: 112 ms and 3.8 MB; OpenCV's default takes 135 ms and 5.1 MB, level 6 770 ms and 3.3 MB."""
+"""A fifth smaller than OpenCV's default for a tenth more time: 4.2 MB for a portrait of 2048 × 2048. Level 6 saves another
+fifth and takes seven times as long."""
 
 
 class Rect(NamedTuple):

@@ -109,9 +109,9 @@ class Detail:
     def mean(self, rect: Rect) -> float:
         """Mean gradient inside `rect`, in grey levels per sample; 0 outside the photo."""
         height, width = self._sums.shape[0] - 1, self._sums.shape[1] - 1
-        x0, x1 = (int(np.clip(value * self._per_px, 0, width)) for value in (rect.x, rect.right))
-        y0, y1 = (int(np.clip(value * self._per_px, 0, height)) for value in (rect.y, rect.bottom))
+        x0, x1 = (min(max(int(value * self._per_px), 0), width) for value in (rect.x, rect.right))
+        y0, y1 = (min(max(int(value * self._per_px), 0), height) for value in (rect.y, rect.bottom))
         if x0 >= x1 or y0 >= y1:
             return 0.0
         total = self._sums[y1, x1] - self._sums[y0, x1] - self._sums[y1, x0] + self._sums[y0, x0]
-        return float(total) / ((x1 - x0) * (y1 - y0))
+        return float(total / ((x1 - x0) * (y1 - y0)))
