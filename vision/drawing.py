@@ -35,8 +35,8 @@ LINE_HEIGHT = 1.2
 
 _SUBPIXEL_BITS = 4
 _PNG = [cv2.IMWRITE_PNG_COMPRESSION, 1, cv2.IMWRITE_PNG_FILTER, cv2.IMWRITE_PNG_FILTER_AVG]
-"""A fifth smaller than OpenCV's default for a tenth more time: 4.2 MB for a portrait of 2048 × 2048. Level 6 saves another
-fifth and takes seven times as long."""
+"""A fifth smaller than OpenCV's default for a tenth more time: 4.2 MB for a portrait of 2048 × 2048. Level 6 saves
+another fifth and takes seven times as long."""
 
 
 class Rect(NamedTuple):

@@ -97,7 +97,10 @@ class FaceFrame:
 
 
 class Detail:
-    """How busy the photo is, looked up by rectangle: labels go where there is little to see."""
+    """How busy the photo is, looked up by rectangle: labels go where there is little to see.
+
+    `rgb` is the photo (H, W, 3), `scale` the number of layout pixels to one of its own.
+    """
 
     def __init__(self, rgb: RgbImage, scale: float) -> None:
         step = max(1, max(rgb.shape[:2]) // 256)
