@@ -61,19 +61,7 @@ def main(arguments: list[str] | None = None) -> None:
         signal.signal(number, lambda _number, _frame: sys.exit(0))
     _keep_freed_memory()
     logs.configure("edge", level=settings.log_level)
-    health = settings.health_check
-    structlog.get_logger().info(
-        "edge starts",
-        version=__version__,
-        listen=settings.listen,
-        workers=len(settings.workers),
-        interval_s=health.interval_seconds,
-        timeout_s=health.timeout_seconds,
-        unhealthy_threshold=health.unhealthy_threshold,
-        healthy_threshold=health.healthy_threshold,
-        cooldown_s=health.cooldown_seconds,
-        cooldown_max_s=health.cooldown_max_seconds,
-    )
+    structlog.get_logger().info("edge_starts", version=__version__, config=str(options.config))
     uvicorn.Server(server_config(settings, create_app(settings, driver))).run()
 
 

@@ -54,14 +54,7 @@ def create_app(settings: Settings, mesh: RunningMesh) -> FastAPI:
         await store.probe()
         await store.sweep()
         await mesh.start()  # the first round of probes: the port opens after it
-        online = mesh.online()
-        log.info(
-            "edge is ready",
-            workers_total=online.total,
-            workers_online=online.healthy,
-            primary_total=online.primary_total,
-            primary_online=online.primary_healthy,
-        )
+        log.info("edge_ready", listen=settings.listen, pictures=str(static.dir), docs=settings.docs.enabled)
         sweeper = asyncio.create_task(look_after(store), name="picture sweeper")
         yield
         sweeper.cancel()

@@ -169,7 +169,7 @@ class _LingeringResponse(Response):
                     if not message.get("more_body", False):
                         break
         except TimeoutError:
-            log.debug("a refused body is still being sent: closing")
+            log.debug("refused_body_not_drained")
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
@@ -246,11 +246,11 @@ class ApiExchanges:
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is None or not task.cancelling():  # nobody cancelled us: something inside let its own escape
-                log.exception("a cancellation escaped inside the edge")
+                log.exception("cancellation_escaped")
                 return ApiError("EDGE_FAILED")
             task.uncancel()
             return ApiError("SHUTTING_DOWN")
         except Exception:  # the last line of defence: a fault of ours is logged here, and answered without its words
-            log.exception("a request failed inside the edge")
+            log.exception("request_failed_inside")
             return ApiError("EDGE_FAILED")
         return None

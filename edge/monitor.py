@@ -86,7 +86,7 @@ class Monitor:
             return refusal(400, '请求体必须是 {"enabled": true} 或 {"enabled": false}')
         enabled: bool = wanted["enabled"]
         if enabled != self._drill:
-            log.warning("alert drill switched", enabled=enabled)
+            log.warning("alert_drill", enabled=enabled)
         self._drill = enabled
         return _json({"status": "ok", "simulated": enabled, "message": DRILL_ON if enabled else DRILL_OFF})
 

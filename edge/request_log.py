@@ -45,7 +45,7 @@ class RequestLog:
             self._dropped += 1
             return
         if self._dropped:
-            log.error("request log did not keep up", lines_dropped=self._dropped)
+            log.error("request_log_lines_dropped", count=self._dropped)
             self._dropped = 0
         line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **facts}
         self._lines.append(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
@@ -63,7 +63,7 @@ class RequestLog:
             while self._lines:
                 before, trouble = trouble, self._write(self._lines.popleft())
                 if trouble and trouble != before:
-                    log.error("request log cannot be written", error=trouble)
+                    log.error("request_log_not_written", problem=trouble)
         self._close_file()
 
     def _write(self, line: bytes) -> str:

@@ -45,6 +45,7 @@ class Calls:
             options=self._options(exchange, parameters),
         )
         _put_photo(message.photo, photo)
+        del photo  # the message has its own copy, and may wait in a queue with many others
         return await self._ask(exchange, "Measure", message)
 
     async def _take_in(self, exchange: Exchange, kind: type[P]) -> tuple[Photo, P]:
@@ -54,7 +55,7 @@ class Calls:
             raise ApiError("UNSUPPORTED_MEDIA_TYPE")
         exchange.timeout_s()  # a wrong header is refused before the body is read
         body = await upload.read_body(exchange.receive, exchange.headers, self.limits.max_body_bytes)
-        given = upload.parse(content_type, body)
+        given = await upload.parse(content_type, body)
         parameters = validate(kind, given.parameters)
         if given.photo is None:
             raise ApiError("MISSING_PARAMETER", {"field": "image", "in_json": "image_base64"})

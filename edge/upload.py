@@ -22,6 +22,10 @@ from starlette.types import Receive
 from edge.errors import ApiError, invalid
 
 MAX_PARTS = 32
+"""Parts of a form, keys of a JSON object: more than any call has parameters."""
+SLICE_BYTES = 262_144
+"""A form is parsed in slices of this, and others get their turn in between: the parser takes some bytes one by one, and
+a body made of those alone would keep everyone waiting."""
 MAX_FIELD_BYTES = 65_536
 """One parameter as a form field: a polygon of a few thousand corners fits."""
 BODY_TIMEOUT_S = 60.0
@@ -73,10 +77,12 @@ def is_supported(content_type: str) -> bool:
     return content_type.partition(";")[0].strip().lower() in {"multipart/form-data", "application/json"}
 
 
-def parse(content_type: str, body: bytes) -> Upload:
+async def parse(content_type: str, body: bytes) -> Upload:
     """Photo and parameters of a body of a supported type; raises `ApiError`."""
     kind, options = parse_options_header(content_type)
-    return _parse_json(body) if kind == b"application/json" else _parse_form(options.get(b"boundary", b""), body)
+    if kind == b"application/json":
+        return _parse_json(body)
+    return await _parse_form(options.get(b"boundary", b""), body)
 
 
 def _parse_json(body: bytes) -> Upload:
@@ -86,6 +92,8 @@ def _parse_json(body: bytes) -> Upload:
         raise ApiError("BAD_JSON") from None
     if not isinstance(content, dict):
         raise ApiError("BAD_JSON")
+    if len(content) > MAX_PARTS:
+        raise ApiError("BAD_JSON", {"max_keys": MAX_PARTS})
     text = content.pop("image_base64", None)
     if text is None:
         return Upload(photo=None, parameters=content)
@@ -146,12 +154,12 @@ class _Form:
         self.complete = True
 
 
-def _parse_form(boundary: bytes, body: bytes) -> Upload:
+async def _parse_form(boundary: bytes, body: bytes) -> Upload:
     form = _Form()
     if not boundary:
         raise ApiError("BAD_MULTIPART", {"missing": "boundary"})
     try:
-        MultipartParser(
+        parser = MultipartParser(
             boundary,
             {
                 "on_part_begin": form.part_begin,
@@ -162,7 +170,11 @@ def _parse_form(boundary: bytes, body: bytes) -> Upload:
                 "on_header_end": form.header_end,
                 "on_end": form.end,
             },
-        ).write(body)
+        )
+        parser.write(body[:SLICE_BYTES])  # nearly always the whole, and then not even a copy
+        for start in range(SLICE_BYTES, len(body), SLICE_BYTES):
+            await asyncio.sleep(0)
+            parser.write(body[start : start + SLICE_BYTES])
     except FormParserError:  # MultipartParseError is one of them
         raise ApiError("BAD_MULTIPART") from None
     if not form.complete:

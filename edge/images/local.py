@@ -118,7 +118,7 @@ class LocalStore:
             removed, left_bytes = await self._run(partial(self._remove_old, time.time()))
             self._used_bytes = left_bytes + self._waiting_bytes()
             if removed:
-                log.info("old pictures removed", pictures=removed, bytes_left=left_bytes)
+                log.info("old_pictures_removed", count=removed, bytes_left=left_bytes)
 
     async def close(self) -> None:
         """Write what is waiting, then let the threads end; one that hangs is not waited for."""
@@ -127,7 +127,7 @@ class LocalStore:
                 while set(self._waiting) - self._failed:  # noqa: ASYNC110  (threads work it off and tell nobody)
                     await asyncio.sleep(0.01)
         if self._waiting:
-            log.error("pictures were lost", pictures=len(self._waiting), error=self._trouble)
+            log.error("pictures_lost", count=len(self._waiting), problem=self._trouble)
         self._threads.close()
 
     async def _run(self, work: Callable[[], T]) -> T:
@@ -147,9 +147,9 @@ class LocalStore:
     def _note(self, trouble: str) -> None:
         """Remember, and log when it is news, whether pictures can be stored."""
         if trouble and not self._trouble:
-            log.error("pictures cannot be stored", error=trouble)
+            log.error("pictures_not_stored", problem=trouble)
         elif self._trouble and not trouble:
-            log.info("pictures can be stored")
+            log.info("pictures_stored_again")
         self._trouble = trouble
 
     def _waiting_bytes(self) -> int:

@@ -28,7 +28,7 @@ async def serve(store: ImageStore, request: Request) -> Response:
     try:
         picture = await store.get(name[1]) if name else None
     except StoreError as error:
-        log.warning("a picture could not be read", error=str(error))
+        log.warning("picture_not_read", problem=str(error))
         return Response(status_code=503, headers={**HEADERS, "Retry-After": "10"})
     if picture is None:
         return Response(status_code=404, headers=HEADERS)

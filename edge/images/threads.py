@@ -59,7 +59,7 @@ class Threads:
             try:
                 job()
             except Exception:
-                log.exception("work that nobody waits for failed")
+                log.exception("unawaited_work_failed")
 
 
 def _finish(future: asyncio.Future[T], result: T) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import signal
 import socket
+import ssl
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +18,7 @@ import psutil
 import pytest
 
 from edge import __main__ as command
-from tests.edge.rest import picture
+from tests.edge.rest import FakeMesh, picture, serving
 from tests.fakes.worker import PASSWORD, FakeWorker
 
 EXAMPLE = Path(__file__).parents[2] / "edge_config.example.json"
@@ -89,7 +92,7 @@ class Process:
         )
         assert self.process.stderr is not None
         self.said: list[dict[str, Any]] = []
-        while not self.said or self.said[-1]["event"] != "edge is ready":
+        while not self.said or self.said[-1]["event"] != "edge_ready":
             line = await self.process.stderr.readline()
             assert line, self.said
             self.said.append(json.loads(line))
@@ -108,9 +111,9 @@ async def test_a_whole_life(tmp_path: Path) -> None:
     worker = FakeWorker()
     await worker.start()
     async with Process(tmp_path, worker.address) as edge:
-        start = next(line for line in edge.said if line["event"] == "edge starts")
-        assert (start["interval_s"], start["unhealthy_threshold"], start["cooldown_s"]) == (8, 2, 60)
-        assert edge.said[-1]["workers_total"] == edge.said[-1]["workers_online"] == 1
+        pool = next(line for line in edge.said if line["event"] == "pool_started")
+        assert (pool["interval_s"], pool["unhealthy_threshold"], pool["cooldown_s"]) == (8, 2, 60)
+        assert (pool["workers_total"], pool["workers_online"], pool["workers_primary_online"]) == (1, 1, 1)
         response = await edge.client.post("/api/v1/face/measure", files={"image": ("p.jpg", picture())})
         assert response.status_code == 200
         picture_url = response.json()["data"]["annotated_image_url"]
@@ -134,6 +137,29 @@ async def test_a_whole_life(tmp_path: Path) -> None:
     assert [line["code"] for line in lines] == [0, 0]
     assert list((tmp_path / "pictures").glob(".*")) == []
     await worker.stop()
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate of its own authority, and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl to make a certificate")
+    kind = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1")
+    names = ("-subj", "/CN=face.example", "-addext", "subjectAltName=IP:127.0.0.1")
+    command = ["openssl", "req", "-x509", *kind, *names, "-keyout", "key.pem", "-out", "cert.pem"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    return tmp_path / "cert.pem", tmp_path / "key.pem"
+
+
+async def test_https(tmp_path: Path, mesh: FakeMesh, certificate: tuple[Path, Path]) -> None:
+    cert, key = certificate
+    async with serving(tmp_path, mesh, tls={"cert": str(cert), "key": str(key)}) as rest:
+        base = f"https://127.0.0.1:{rest.port}"
+        async with httpx.AsyncClient(base_url=base, verify=ssl.create_default_context(cafile=cert)) as client:
+            response = await client.post("/api/v1/face/measure", files={"image": ("p.jpg", picture())})
+            url = response.json()["data"]["annotated_image_url"]
+            assert url.startswith(base)
+            assert (await client.get(url)).status_code == 200
 
 
 async def test_a_port_in_use_ends_it(tmp_path: Path) -> None:

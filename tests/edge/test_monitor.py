@@ -112,7 +112,7 @@ async def test_each_change_of_the_drill_is_one_warning(rest: Rest) -> None:
     with structlog.testing.capture_logs() as logs:
         for enabled in (True, True, False, False):
             await rest.client.post("/monitor/fault", json={"enabled": enabled}, headers=TOKEN)
-    drills = [entry for entry in logs if entry["event"] == "alert drill switched"]
+    drills = [entry for entry in logs if entry["event"] == "alert_drill"]
     assert [(entry["log_level"], entry["enabled"]) for entry in drills] == [("warning", True), ("warning", False)]
 
 

@@ -77,7 +77,7 @@ def test_a_path_that_cannot_be_written_is_said_once_and_stops_nothing(tmp_path: 
         for _ in range(10):
             log.write({})
         log.close()
-    assert [entry["event"] for entry in said] == ["request log cannot be written"]
+    assert [entry["event"] for entry in said] == ["request_log_not_written"]
 
 
 def test_a_disk_that_hangs_costs_lines_not_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,4 +103,4 @@ def test_a_disk_that_hangs_costs_lines_not_memory(tmp_path: Path, monkeypatch: p
     assert [line["number"] for line in lines(tmp_path / "log")] == [-1, *range(100)]
     with structlog.testing.capture_logs() as said:
         log.write({})
-    assert said == [{"event": "request log did not keep up", "lines_dropped": 150, "log_level": "error"}]
+    assert said == [{"event": "request_log_lines_dropped", "count": 150, "log_level": "error"}]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -14,9 +15,13 @@ from starlette.datastructures import Headers
 
 from edge import upload
 from edge.errors import ApiError
-from edge.upload import ClientGoneError, Upload, decode_base64, parse, read_body
+from edge.upload import ClientGoneError, Upload, decode_base64, read_body
 
 Message = dict[str, Any]
+
+
+def parse(content_type: str, body: bytes) -> Upload:
+    return asyncio.run(upload.parse(content_type, body))
 
 
 def reason_of(work: Callable[[], object]) -> str:
@@ -176,6 +181,39 @@ def test_wrong_fields_are_named(parts: tuple[tuple[str, bytes], ...], details: d
     with pytest.raises(ApiError) as caught:
         parse(TYPE, form(*parts))
     assert (caught.value.reason, caught.value.details) == ("INVALID_PARAMETER", details)
+
+
+@given(cut=st.integers(1, 120), content=st.binary(max_size=200))
+def test_slices_change_nothing(cut: int, content: bytes) -> None:
+    """Wherever a slice ends: in a header, in a boundary, in the data."""
+    content = content.replace(b"--xyz", b"")
+    body = form(('form-data; name="image"; filename="p"', content), ('form-data; name="lang"', b"zh"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(upload, "SLICE_BYTES", cut)
+        assert parse(TYPE, body) == Upload(photo=content, parameters={"lang": "zh"})
+
+
+HOSTILE = {
+    "blanks after a boundary": form(IMAGE)[:-4] + b" " * 2_000_000 + b"\r\n",
+    "boundaries that are none": form(IMAGE)[:-9] + b"\r\n--xyzq" * 250_000 + b"\r\n--xyz--",
+}
+
+
+@pytest.mark.parametrize("name", sorted(HOSTILE))
+async def test_a_body_made_to_keep_the_parser_busy_lets_others_have_their_turn(name: str) -> None:
+    parsing = asyncio.create_task(upload.parse(TYPE, HOSTILE[name]))
+    turns = 0
+    while not parsing.done():
+        await asyncio.sleep(0)
+        turns += 1
+    await asyncio.wait([parsing])
+    assert turns >= len(HOSTILE[name]) // upload.SLICE_BYTES
+    parsing.exception()  # whatever came of it
+
+
+def test_json_with_more_keys_than_any_call_has() -> None:
+    body = json.dumps({f"key{number}": number for number in range(100_000)}).encode()
+    assert reason_of(lambda: parse("application/json", body)) == "BAD_JSON"
 
 
 def test_base64_must_be_text() -> None:
