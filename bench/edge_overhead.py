@@ -34,7 +34,7 @@ from hair.analysis.v1 import analyze_service_pb2_grpc, common_pb2, measure_pb2
 from PIL import Image
 from rich.progress import track
 
-from bench.harness import BenchError, console, emit, median_ratio, process, table, wait_for_port
+from bench.harness import BenchError, console, emit, median_ratio, process, seconds, table, wait_for_port
 from hairmesh.stack import LOOPBACK, free_ports, write_private
 from hairmesh.wire import CLIENT_OPTIONS, TOKEN_KEY
 
@@ -176,12 +176,7 @@ def throughput(calls: Sequence[Callable[[], object]], per_client: int) -> float:
 
 def latency_ms(call: Callable[[], object], count: int) -> float:
     """Median time of one call, in ms."""
-    times = []
-    for _ in range(count):
-        begun_s = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - begun_s)
-    return statistics.median(times) * 1000
+    return statistics.median(seconds(call) for _ in range(count)) * 1000
 
 
 def main() -> None:

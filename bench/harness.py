@@ -77,11 +77,6 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - begun_s
 
 
-def median_seconds(work: Callable[[], object], times: int) -> float:
-    """Median of `times` runs."""
-    return statistics.median(seconds(work) for _ in range(times))
-
-
 def median_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
     """Median of the ratios of rounds that stood beside each other."""
     return statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
