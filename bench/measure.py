@@ -71,7 +71,7 @@ def bare_parts(data: bytes, forwards: int, annotated: bytes) -> dict[str, Callab
     image = mp.Image(image_format=mp.ImageFormat.SRGB, data=simplejpeg.decode_jpeg(data))
     session = onnxruntime.InferenceSession(files.parser_onnx, providers=["CPUExecutionProvider"])
     crop = np.random.default_rng(0).standard_normal((1, 3, INPUT_SIDE_PX, INPUT_SIDE_PX)).astype(np.float32)
-    drawn = cv2.imdecode(np.frombuffer(annotated, np.uint8), cv2.IMREAD_COLOR)
+    drawn = np.asarray(cv2.imdecode(np.frombuffer(annotated, np.uint8), cv2.IMREAD_COLOR))
 
     def forward() -> object:
         return session.run(None, {INPUT_NAME: crop})
