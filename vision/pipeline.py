@@ -112,7 +112,7 @@ class Pipeline:
             scale=scale,
             measurements=measurements,
             face_shape=face_shape(measurements),
-            warnings=find_warnings(landmarks, parsing),
+            warnings=find_warnings(photo, landmarks, parsing),
         )
 
     def canary(self) -> None:

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from tests.conftest import selfie, studio_portrait
+from tests.vision.conftest import photo_of
 from vision.landmarks import LandmarkDetector
 from vision.photo_warnings import find_warnings
-from vision.types import LABEL_COUNT, FaceLandmarks, Label, ParsingMap, Points, RgbImage
+from vision.types import LABEL_COUNT, FaceLandmarks, Label, ParsingMap, PhotoWarning, Points, RgbImage
 
 pytestmark = pytest.mark.models
 
@@ -21,11 +22,16 @@ ReadRgb = Callable[[Path], RgbImage]
 IRISES = ((468, range(468, 473)), (473, range(473, 478)))
 
 
+SHADED = photo_of(np.tile(np.arange(256, dtype=np.uint8)[:, None], (1, 256, 3)).reshape(256, 256, 3))
+FLAT = photo_of(np.full((256, 256, 3), 180, dtype=np.uint8))
 BARE_EYED = ParsingMap(np.zeros((LABEL_COUNT, 64, 64), dtype=np.float32), np.array([[40.0, 0, 0], [0, 40.0, 0]]))
+
+NO_SKIN = replace(BARE_EYED, probabilities=BARE_EYED.probabilities.copy())
+BARE_EYED.probabilities[Label.SKIN] = 0.9
 
 
 def reasons(face: FaceLandmarks) -> set[str]:
-    return {warning.reason for warning in find_warnings(face, BARE_EYED)}
+    return {warning.reason for warning in find_warnings(SHADED, face, BARE_EYED)}
 
 
 def landmarks_of(path: Path, detector: LandmarkDetector, read_rgb: ReadRgb) -> FaceLandmarks:
@@ -48,7 +54,7 @@ def test_selfies_earn_the_perspective_warning(detector: LandmarkDetector, read_r
 def test_children_earn_the_child_warning(
     name: str, portraits: Path, detector: LandmarkDetector, read_rgb: ReadRgb
 ) -> None:
-    (warning,) = find_warnings(landmarks_of(portraits / name, detector, read_rgb), BARE_EYED)
+    (warning,) = find_warnings(SHADED, landmarks_of(portraits / name, detector, read_rgb), BARE_EYED)
     assert warning.reason == "CHILD"
     assert warning.value is not None
     assert warning.limit is not None
@@ -76,15 +82,24 @@ def test_eyes_of_inhuman_size_are_not_a_photo(factor: float, detector: LandmarkD
     assert reasons(replace(face, points=with_irises(face.points, 1.0))) == set()
 
 
+def test_skin_of_a_single_tone_is_not_a_photo(detector: LandmarkDetector, read_rgb: ReadRgb) -> None:
+    face = landmarks_of(studio_portrait(2), detector, read_rgb)
+    (warning,) = find_warnings(FLAT, face, BARE_EYED)
+    assert warning == PhotoWarning("NOT_A_PHOTO", 0.0, 0.03, "ratio")
+    assert find_warnings(FLAT, face, NO_SKIN) == ()
+
+
 def test_warnings_do_not_depend_on_the_photos_size(detector: LandmarkDetector, read_rgb: ReadRgb) -> None:
     face = landmarks_of(selfie(1), detector, read_rgb)
     larger = replace(face, points=face.points * 3, depth=np.asarray(face.depth * 3))
-    assert [w.value for w in find_warnings(larger, BARE_EYED)] == [w.value for w in find_warnings(face, BARE_EYED)]
+    assert [w.value for w in find_warnings(SHADED, larger, BARE_EYED)] == [
+        w.value for w in find_warnings(SHADED, face, BARE_EYED)
+    ]
 
 
 def test_glasses_earn_a_warning(detector: LandmarkDetector, read_rgb: ReadRgb) -> None:
     face = landmarks_of(studio_portrait(2), detector, read_rgb)
     spectacled = replace(BARE_EYED, probabilities=BARE_EYED.probabilities.copy())
     spectacled.probabilities[Label.EYEGLASSES] = 1
-    (warning,) = find_warnings(face, spectacled)
+    (warning,) = find_warnings(SHADED, face, spectacled)
     assert (warning.reason, warning.value) == ("GLASSES", 1.0)

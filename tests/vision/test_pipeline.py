@@ -15,6 +15,7 @@ from PIL import Image
 
 from tests.conftest import full_length, selfie, studio_portrait
 from tests.vision.conftest import photo_of, resized
+from vision.canary import drawn_face
 from vision.errors import CancelledCallError, ModelError, PhotoError, Reason
 from vision.models import ModelFiles
 from vision.pipeline import Pipeline
@@ -196,6 +197,11 @@ def test_a_covered_mouth_is_not_upside_down(pipeline: Pipeline, studio_rgb: RgbI
     masked = studio_rgb.copy()
     masked[600:720, 380:660] = (120, 160, 200)
     assert "UPSIDE_DOWN" not in outcome(pipeline, masked)
+
+
+def test_a_drawing_is_not_measured_without_a_warning(pipeline: Pipeline) -> None:
+    drawing = np.asarray(cv2.resize(drawn_face(), (512, 512), interpolation=cv2.INTER_CUBIC), dtype=np.uint8)
+    assert outcome(pipeline, drawing) == {"measured", "NOT_A_PHOTO"}
 
 
 def test_the_canary_passes_and_notices_a_zeroed_parser(
