@@ -10,13 +10,13 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+import tomllib
 from importlib import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 STAMP = Path(sys.prefix, "hairmesh-installed.json")
 DISTRIBUTIONS = {"hairmesh": ROOT, "hairmesh-protos": ROOT / "protos"}
-METADATA_SOURCES = (ROOT / "pyproject.toml", ROOT / "hairmesh" / "__init__.py", ROOT / "protos" / "pyproject.toml")
 
 
 def differing_pins() -> list[str]:
@@ -34,9 +34,13 @@ def differing_pins() -> list[str]:
     return differing
 
 
-def project_state() -> dict[str, str]:
+def project_state() -> dict[str, object]:
     """Where each distribution must be installed from, and a fingerprint of what its metadata is made of."""
-    fingerprint = hashlib.sha256(b"\0".join(path.read_bytes() for path in METADATA_SOURCES)).hexdigest()
+    made_of: list[object] = [(ROOT / "hairmesh" / "__init__.py").read_text()]
+    for folder in DISTRIBUTIONS.values():
+        content = tomllib.loads((folder / "pyproject.toml").read_text())
+        made_of += [content["build-system"], content["project"], content["tool"]["setuptools"]]
+    fingerprint = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()
     return {"metadata": fingerprint, **{name: folder.as_uri() for name, folder in DISTRIBUTIONS.items()}}
 
 
