@@ -64,7 +64,7 @@ def models_list(folder: ModelsDir = None) -> None:
 def demo(out: OutDir = Path("out/demo")) -> None:
     """See everything once: a photo measured, every kind of bad input, workers killed and back.
 
-    Starts two workers and an edge on free loopback ports, takes about a minute, stops everything. The last line is
+    Starts two workers and an edge on free loopback ports, takes less than a minute, stops everything. The last line is
     `demo: ok`; anything else ends with exit status 1, the reason, and where the logs lie.
     """
     from hairmesh import demo as demonstration

@@ -1,4 +1,4 @@
-"""`hairmesh demo`: everything once, on this machine, in about a minute.
+"""`hairmesh demo`: everything once, on this machine, in less than a minute.
 
 A story in steps; each step checks what it shows, and the first that does not hold ends the demonstration.
 """

@@ -23,7 +23,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def ask(checkout: Path, question: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, checkout / "scripts" / "installed.py", question]
+    command = [sys.executable, str(checkout / "scripts" / "installed.py"), question]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

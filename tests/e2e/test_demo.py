@@ -21,7 +21,7 @@ from hairmesh.child import console_script
 
 ROOT = Path(__file__).parent.parent.parent
 DEMO_TIMEOUT_S = 240
-"""The demonstration takes about a minute; a machine that does something else beside it takes longer."""
+"""The demonstration takes half a minute; a machine that does something else beside it takes longer."""
 
 pytestmark = [pytest.mark.models, pytest.mark.timeout(300)]
 
