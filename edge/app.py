@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import structlog
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -19,7 +20,7 @@ import hairmesh
 from edge import openapi
 from edge.calls import Mesh
 from edge.errors import FRAMEWORK_REASONS, ApiError
-from edge.exchange import PREFIX, ApiExchanges
+from edge.exchange import PREFIX, ApiExchanges, Endpoint
 from edge.images import serve
 from edge.images.local import LocalStore
 from edge.images.sweeper import look_after
@@ -80,8 +81,18 @@ def create_app(settings: Settings, mesh: RunningMesh) -> FastAPI:
     ):
         app.add_api_route(path, handler, methods=["GET"], **documentation)
         app.add_route(path, handler, methods=["HEAD"], include_in_schema=False)
-    app.add_middleware(ApiExchanges, request_log=request_log)
+    app.add_middleware(ApiExchanges, request_log=request_log, calls=_plain_calls(app))
     return app
+
+
+def _plain_calls(app: FastAPI) -> dict[tuple[str, str], Endpoint]:
+    """The calls whose path is always the same, by method and path."""
+    return {
+        (method, route.path): route.endpoint
+        for route in app.routes
+        if isinstance(route, APIRoute) and route.path.startswith(PREFIX) and not route.param_convertors
+        for method in route.methods or ()
+    }
 
 
 def _framework(settings: Settings, lifespan: Lifespan) -> FastAPI:
