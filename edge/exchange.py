@@ -219,8 +219,8 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 class ApiExchanges:
     """ASGI middleware: an `Exchange` around every request under `/api/`; everything else passes untouched.
 
-    `calls` are the routes without path parameters, by method and path. They are called from here: the framework's way to
-    a handler takes 5 % of a fast call. Documentation and refusals still go through the framework.
+    `calls` are the routes without path parameters, by method and path. They are called from here: the framework's way
+    to a handler takes 5 % of a fast call. Documentation and refusals still go through the framework.
     """
 
     def __init__(self, app: ASGIApp, *, request_log: RequestLog, calls: Mapping[tuple[str, str], Endpoint]) -> None:
