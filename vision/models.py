@@ -188,17 +188,16 @@ def fetch(cache_dir: Path, report: Report = lambda _step: None) -> tuple[FileSta
     for spec in MANIFEST:
         if check(spec, cache_dir / spec.name).state is not FileState.GOOD:
             _fetch_one(spec, cache_dir, report)
-    prepare(cache_dir, report)
+    prepare(cache_dir)
     return verify(cache_dir)
 
 
-def prepare(cache_dir: Path, report: Report) -> None:
-    """Make the parser's ONNX form from the fetched weights, unless it is there."""
+def prepare(cache_dir: Path) -> None:
+    """Make the parser's ONNX form from the fetched weights, unless it is there: some seconds."""
     files = locate(cache_dir)
     if not files.parser_onnx.is_file():
         from vision.onnx_export import export  # noqa: PLC0415  (torch takes seconds to load, and only this needs it)
 
-        report(FetchProgress(FACE_PARSER, "making its ONNX form", 0, None))
         export(files.parser_weights, files.parser_weights_sha256, files.parser_onnx)
 
 

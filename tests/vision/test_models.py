@@ -75,7 +75,7 @@ def toy_manifest(monkeypatch: pytest.MonkeyPatch) -> UseSpec:
 
     def use(spec: ModelSpec) -> None:
         monkeypatch.setattr(models, "MANIFEST", (spec,))
-        monkeypatch.setattr(models, "prepare", lambda _folder, _report: None)
+        monkeypatch.setattr(models, "prepare", lambda _folder: None)
 
     return use
 
