@@ -147,7 +147,7 @@ class Exchange:
             "attempts": self.attempts,
             "bytes_in": self.bytes_in,
             "bytes_out": self.bytes_out,
-            "client": "client_closed" if self.client_gone else "answered",
+            "client": "client_closed" if self.http_status is None else "answered",
         }
 
 
