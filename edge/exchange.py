@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+import secrets
 import time
-import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 
@@ -50,7 +50,7 @@ class Exchange:
         self.route: str | None = None
         """Path as declared, never as sent: a path that no route has may hold anything."""
         given = self.headers.getlist("x-request-id")
-        self.request_id = given[0] if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]) else uuid.uuid4().hex
+        self.request_id = given[0] if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]) else secrets.token_hex(16)
         self.lang = preferred_language(self.headers.get("accept-language", ""))
         self.started_s = time.monotonic()
         self.answered_s: float | None = None
