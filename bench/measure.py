@@ -30,6 +30,7 @@ from bench.harness import BenchError, console, emit, median_ratio, seconds, tabl
 from bench.mark_crop import resolve
 from vision.drawing import PNG_PARAMETERS
 from vision.models import default_cache_dir, locate
+from vision.offline import run_offline
 from vision.parsing import INPUT_SIDE_PX
 from vision.pipeline import Pipeline
 from vision.runtime import INPUT_NAME
@@ -67,7 +68,8 @@ def bare_parts(data: bytes, forwards: int, annotated: bytes) -> dict[str, Callab
     """The parts as bare library calls, each ready to run."""
     files = locate(default_cache_dir())
     base = BaseOptions(model_asset_path=str(files.face_landmarker), delegate=BaseOptions.Delegate.CPU)
-    landmarker = FaceLandmarker.create_from_options(FaceLandmarkerOptions(base_options=base, num_faces=1))
+    finder = FaceLandmarkerOptions(base_options=base, num_faces=1)
+    landmarker = run_offline(lambda: FaceLandmarker.create_from_options(finder))
     image = mp.Image(image_format=mp.ImageFormat.SRGB, data=simplejpeg.decode_jpeg(data))
     session = onnxruntime.InferenceSession(files.parser_onnx, providers=["CPUExecutionProvider"])
     crop = np.random.default_rng(0).standard_normal((1, 3, INPUT_SIDE_PX, INPUT_SIDE_PX)).astype(np.float32)
