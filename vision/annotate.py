@@ -13,9 +13,10 @@ from itertools import groupby, pairwise
 import numpy as np
 
 from vision.caption import caption
-from vision.drawing import Picture, Rect, encode, render
+from vision.drawing import Picture, Rect, render
 from vision.face_labels import WIDTHS, Court, FaceView, Remark, Side
 from vision.label_layout import Detail, crosses, spread
+from vision.png import encode_png
 from vision.sheet import BLUE, SOFT, TEAL, WHITE, Label, Sheet
 from vision.types import EncodedImage, Facts, HairlineState, Lang, Points
 
@@ -25,7 +26,7 @@ EAR_WIDTHS = 0.14
 
 def annotate(facts: Facts, lang: Lang, max_side_px: int) -> EncodedImage:
     """Draw `facts` on their photo: a PNG without metadata, long side at most `max_side_px`, never enlarged."""
-    return encode(render(facts.photo.rgb, plan(facts, lang, max_side_px)))
+    return encode_png(render(facts.photo.rgb, plan(facts, lang, max_side_px)))
 
 
 def plan(facts: Facts, lang: Lang, max_side_px: int) -> Picture:
