@@ -5,7 +5,7 @@ MAKEFLAGS += --no-print-directory
 .PHONY: help setup demo serve test test-long lint format protos lock bench
 
 bin := .venv/bin
-# `python -m bench.NAME`, in this order; each prints its figures.
+# bench/NAME.py, in this order; each prints its figures.
 benches := edge_overhead measure memory quality
 
 help: ## this list
@@ -44,4 +44,4 @@ lock: setup ## pins requirements.lock anew from pyproject.toml
 	@scripts/lock.sh
 
 bench: setup ## every figure in turn (needs an otherwise idle machine)
-	@set -e; for name in $(benches); do echo "== bench/$$name.py"; $(bin)/python -m bench.$$name; done
+	@set -e; for name in $(benches); do echo "== bench/$$name.py"; $(bin)/python bench/$$name.py; done

@@ -82,7 +82,9 @@ if ! "$python" scripts/installed.py packages; then
 fi
 if ! "$python" scripts/installed.py project; then
   say "installing hairmesh and its stubs from this checkout"
-  "$python" -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation -e protos -e .
+  # "compat" puts the checkout itself on the path, so that bench/ and tests/ can be imported from anywhere.
+  "$python" -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation \
+    --config-settings editable_mode=compat -e protos -e .
   "$python" scripts/installed.py --record project
 fi
 
