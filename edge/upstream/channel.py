@@ -11,7 +11,7 @@ import grpc
 from google.protobuf.message import Message
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from hair.analysis.v1 import analyze_service_pb2, analyze_service_pb2_grpc
-from hair.worker.v1 import worker_service_pb2_grpc
+from hair.worker.v1.worker_service_pb2 import WatchStatusRequest, WatchStatusResponse
 
 from hairmesh import wire
 
@@ -105,17 +105,21 @@ def check_password(password: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The channel to one endpoint, with everything called over it made once."""
+    """The channel to one endpoint, with everything called over it made once.
+
+    An answer is None when its bytes are no such message: grpc logs what they cannot be decoded for, and raises nothing.
+    """
 
     target: str
     channel: grpc.aio.Channel
-    calls: Mapping[str, grpc.aio.UnaryUnaryMultiCallable[Message, Message]] = field(repr=False)
+    calls: Mapping[str, grpc.aio.UnaryUnaryMultiCallable[Message, Message | None]] = field(repr=False)
     """The unary RPCs of `AnalyzeService` by name."""
-    check: grpc.aio.UnaryUnaryMultiCallable[HealthCheckRequest, HealthCheckResponse] = field(repr=False)
+    check: grpc.aio.UnaryUnaryMultiCallable[HealthCheckRequest, HealthCheckResponse | None] = field(repr=False)
     """One health check."""
-    watch: grpc.aio.UnaryStreamMultiCallable[HealthCheckRequest, HealthCheckResponse] = field(repr=False)
+    watch: grpc.aio.UnaryStreamMultiCallable[HealthCheckRequest, HealthCheckResponse | None] = field(repr=False)
     """The health stream."""
-    worker: worker_service_pb2_grpc.WorkerServiceAsyncStub = field(repr=False)
+    watch_status: grpc.aio.UnaryStreamMultiCallable[WatchStatusRequest, WatchStatusResponse | None] = field(repr=False)
+    """The worker's account of itself as a stream."""
 
     @classmethod
     def open(cls, target: str, credentials: grpc.ChannelCredentials | None) -> Link:
@@ -139,5 +143,9 @@ class Link:
                 request_serializer=HealthCheckRequest.SerializeToString,
                 response_deserializer=HealthCheckResponse.FromString,
             ),
-            worker=worker_service_pb2_grpc.WorkerServiceStub(channel),
+            watch_status=channel.unary_stream(
+                f"/{wire.WORKER_SERVICE}/WatchStatus",
+                request_serializer=WatchStatusRequest.SerializeToString,
+                response_deserializer=WatchStatusResponse.FromString,
+            ),
         )

@@ -38,6 +38,8 @@ _PROBE_RESULTS = {
 
 
 _CHECK = health_pb2.HealthCheckRequest(service=wire.ANALYZE_SERVICE)
+_SERVING = health_pb2.HealthCheckResponse.SERVING
+_STATUS_NAMES = {number: name for name, number in health_pb2.HealthCheckResponse.ServingStatus.items()}
 
 
 class _Desk:
@@ -147,6 +149,8 @@ class Driver:
 
         `call.method` is a unary RPC of `AnalyzeService`, else `KeyError`.
         """
+        if self._closed:
+            raise CallFailedError("NO_WORKER", retry_after_s=RETRY_AFTER_MIN_S)
         self._calls += 1
         call_id = f"{self._edge_id}-{self._calls}"
         size_bytes = 0 if self._pool.has_room(slow=call.slow) else call.message.ByteSize()
@@ -174,7 +178,7 @@ class Driver:
         metadata = (self._token, (wire.REQUEST_ID_KEY, call.request_id), (wire.CALL_ID_KEY, start.call_id))
         rpc = self._links[start.endpoint].calls[call.method]
         try:
-            return await rpc(call.message, timeout=start.timeout_s, metadata=metadata)
+            answer = await rpc(call.message, timeout=start.timeout_s, metadata=metadata)
         except grpc.aio.AioRpcError as error:
             return read(error)
         except asyncio.CancelledError:
@@ -182,6 +186,7 @@ class Driver:
             if self._closed and task is not None and not task.cancelling():
                 return Refusal(ev.Code.UNAVAILABLE)  # the channel was closed, not the caller
             raise
+        return Refusal(ev.Code.INTERNAL) if answer is None else answer
 
     def _feed(self, event: ev.Event) -> None:
         """The only way into the pool, and out of it."""
@@ -212,24 +217,27 @@ class Driver:
         self._feed(ev.Tick(time.monotonic()))
 
     async def _probe(self, endpoint: str) -> None:
-        """One active check, with the password."""
+        """One active check. Whatever comes back ends it: a probe that never ends would be the last."""
+        result, evidence = await self._check(endpoint)
+        self._feed(ev.ProbeEnded(time.monotonic(), endpoint, result, f"probe: {evidence}"))
+        self._unprobed.discard(endpoint)
+        if not self._unprobed:
+            self._first_round.set()
+
+    async def _check(self, endpoint: str) -> tuple[ev.ProbeResult, str]:
+        """Ask for its health, with the password: what the answer means, and what it was."""
         timeout_s = self._config.health.timeout_seconds
         check = self._links[endpoint].check(_CHECK, timeout=timeout_s, metadata=(self._token,))
         try:
             answer = await check
         except grpc.aio.AioRpcError as error:
-            result = _PROBE_RESULTS.get(error.code(), ev.ProbeResult.ERROR)
-            evidence = f"probe: {error.code().name}"
-        else:
-            state = health_pb2.HealthCheckResponse.ServingStatus.Name(answer.status)
-            good = answer.status == health_pb2.HealthCheckResponse.SERVING
-            result = ev.ProbeResult.GOOD if good else ev.ProbeResult.NOT_SERVING
-            why = (await check.trailing_metadata()).get(wire.HEALTH_REASON_KEY)
-            evidence = f"probe: {state} {why}" if isinstance(why, str) else f"probe: {state}"
-        self._feed(ev.ProbeEnded(time.monotonic(), endpoint, result, evidence))
-        self._unprobed.discard(endpoint)
-        if not self._unprobed:
-            self._first_round.set()
+            return _PROBE_RESULTS.get(error.code(), ev.ProbeResult.ERROR), error.code().name
+        if answer is None:
+            return ev.ProbeResult.ERROR, "no health answer"
+        state = _STATUS_NAMES.get(answer.status, f"unknown status {answer.status}")
+        why = (await check.trailing_metadata()).get(wire.HEALTH_REASON_KEY)
+        evidence = f"{state} {why}" if isinstance(why, str) else state
+        return ev.ProbeResult.GOOD if answer.status == _SERVING else ev.ProbeResult.NOT_SERVING, evidence
 
     def _spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         """A task of the driver's own, ended by `close`; an error in one is a bug and goes to the loop's handler."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Any, TypeVar
 
 import grpc
 import structlog
+from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 from hair.worker.v1 import worker_service_pb2 as worker_pb2
 
@@ -25,6 +27,7 @@ REOPEN_MAX_S = 2.0
 
 _CONNECTION_LOST = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN}
 
+MessageT = TypeVar("MessageT", bound=Message)
 Metadata = tuple[tuple[str, str], ...]
 Spawn = Callable[[Coroutine[object, object, None]], asyncio.Task[None]]
 
@@ -64,7 +67,7 @@ class Watch:
             stream = self._link.watch(request, metadata=self._metadata, wait_for_ready=True)
             heard, lost = False, True
             try:
-                async for answer in stream:
+                async for answer in _readable(stream):
                     heard = True
                     serving = answer.status == health_pb2.HealthCheckResponse.SERVING
                     self._emit(ev.HealthTold(time.monotonic(), target, serving))
@@ -79,10 +82,10 @@ class Watch:
         target, pause_s = self._link.target, REOPEN_S
         while True:
             asked_s = time.monotonic()
-            stream = self._link.worker.WatchStatus(request, metadata=self._metadata, wait_for_ready=True)
+            stream = self._link.watch_status(request, metadata=self._metadata, wait_for_ready=True)
             heard = False
             try:
-                async for answer in stream:
+                async for answer in _readable(stream):
                     heard = True
                     self._emit(_told(target, asked_s, answer.status))
             except grpc.aio.AioRpcError as error:
@@ -98,6 +101,15 @@ class Watch:
             self._refused[stream] = code
             log.warning("stream_refused", worker=self._link.target, stream=stream, code=code.name)
         return lost
+
+
+async def _readable(stream: grpc.aio.UnaryStreamCall[Any, MessageT | None]) -> AsyncIterator[MessageT]:
+    """Its messages, up to the first whose bytes are no such message: there it ends, as broken as any other."""
+    async for answer in stream:
+        if answer is None:
+            stream.cancel()
+            return
+        yield answer
 
 
 async def _pause(pause_s: float, *, heard: bool) -> float:

@@ -365,6 +365,7 @@ async def test_closing_ends_every_call(workers: MakeWorkers, driver: MakeDriver)
     results = await asyncio.gather(running, queued, return_exceptions=True)
     assert [str(result) for result in results] == ["NO_WORKER", "NO_WORKER"]
     assert all(isinstance(result, CallFailedError) for result in results)
+    assert (await failure(mesh, call())).reason == "NO_WORKER", "one who comes too late is told as well"
 
 
 async def test_descriptors_stay_flat_over_calls_and_restarts(workers: MakeWorkers, driver: MakeDriver) -> None:
