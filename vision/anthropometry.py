@@ -5,7 +5,7 @@ lateral axis, heights along the vertical one. So the thirds add up to the face h
 between the temples, and `px` equals what a ruler on a frontal photo shows.
 
 Each mm value has two intervals of 95 %. Its relative half-widths add as squares: those of the scale (population, fit,
-pose), where the two end points may lie (`POINT_SD_MM`, and the hairline's own edge), an error of the head pose
+pose), where the two end points may lie (`POINT_SD`, and the hairline's own edge), an error of the head pose
 (`POSE_SD_DEG`), and perspective (what lies behind the irises looks smaller; see `CAMERA_MM`).
 """
 
@@ -28,30 +28,30 @@ from vision.types import (
     Scale,
 )
 
-POINT_SD_MM: Mapping[str, float] = {
-    "glabella": 0.7,
-    "subnasale": 0.5,
-    "pronasale": 0.7,
-    "menton": 1.0,
-    "zygion": 1.0,
-    "gonion": 1.5,
-    "temple": 1.0,
-    "exocanthion": 0.5,
-    "endocanthion": 0.5,
-    "pupil": 0.3,
-    "alare": 0.5,
-    "cheilion": 0.7,
-    "brow": 0.8,
-    "trichion": 0.7,
-    "hairline": 1.0,
-    "recess": 1.0,
-    "recess_foot": 0.7,
+POINT_SD: Mapping[str, float] = {
+    "glabella": 0.0045,
+    "subnasale": 0.0035,
+    "pronasale": 0.0050,
+    "menton": 0.0125,
+    "zygion": 0.0075,
+    "gonion": 0.0110,
+    "temple": 0.0090,
+    "exocanthion": 0.0034,
+    "endocanthion": 0.0034,
+    "pupil": 0.0022,
+    "alare": 0.0050,
+    "cheilion": 0.0052,
+    "brow": 0.0060,
 }
-"""Standard deviation of each kind of point along the axis it is measured on, in mm. For those on the hairline it is
-what two people mark differently; how soft the edge is comes on top."""
+"""Standard deviation of each kind of point along the axis it is measured on, as a share of the face width: the mesh is
+fitted to faces reduced to one size (0.0037 is half a millimetre). The same photo smaller, compressed, turned, cropped
+and mirrored moves lengths by 0.4 to 0.8 mm, root mean square; the rest is where two people would put a point."""
+POINT_SD_PX = 1.2
+"""The same in pixels: what small photos add."""
 ON_THE_HAIRLINE = {"trichion", "hairline", "recess", "recess_foot"}
+"""These are as certain as the hairline's edge is sharp."""
 
-POSE_SD_DEG = {"yaw": 1.5, "pitch": 2.0}
+POSE_SD_DEG = {"yaw": 1.5, "pitch": 1.5}
 CAMERA_MM = 1500.0
 """Distance of the camera, as portraits are taken. A point behind the irises by `d` looks smaller by d / CAMERA_MM: it
 is not corrected for, as the distance is not known, but stands in the interval."""
@@ -192,8 +192,12 @@ def _own_half_width_mm(length: Length, face: FacePoints, mm_per_px: float) -> fl
 
 def _point_sd_mm(name: str, face: FacePoints, mm_per_px: float) -> float:
     kind = name.removeprefix("left_").removeprefix("right_").removeprefix("brow_")
-    edge_sd_px = face.edge_sd_px if kind in ON_THE_HAIRLINE else 0.0
-    return float(np.hypot(POINT_SD_MM[kind], edge_sd_px * mm_per_px))
+    width_px = float((face.at["left_zygion"] - face.at["right_zygion"]) @ face.axes.lateral)
+    if kind not in ON_THE_HAIRLINE:
+        return mm_per_px * float(np.hypot(POINT_SD[kind] * width_px, POINT_SD_PX))
+    # On a steep line the height also hangs on where, sideways, the vertical above the brow stands.
+    slope = face.slopes.get(name, 0.0)
+    return mm_per_px * float(np.hypot(face.edge_sd_px * np.hypot(1, slope), POINT_SD["brow"] * width_px * slope))
 
 
 def _golden_triangle(face: FacePoints) -> Measurement:

@@ -51,6 +51,10 @@ HAIRLINE_REASONS: Mapping[HairlineState, str] = {
 }
 """Why a point of the hairline is missing, by the state found there; where nothing was found at all the first holds."""
 
+SLOPE_REACH = 3
+"""Points of the hairline to either side by which its slope is told."""
+STEEPEST = 10.0
+
 
 @dataclass(frozen=True, slots=True)
 class FacePoints:
@@ -64,6 +68,9 @@ class FacePoints:
     """Why a point is not there, by name."""
     edge_sd_px: float
     """How soft the hairline is."""
+    slopes: Mapping[str, float]
+    """How steeply the hairline runs where a point lies on it (rise per run), by name; where it is nearly upright, its
+    height is hardly known."""
     eye_depth_px: float
     """Depth of the irises."""
 
@@ -74,6 +81,7 @@ def face_points(landmarks: FaceLandmarks, hairline: Hairline) -> FacePoints:
     axes = head_axes(landmarks.pose)
     at: dict[str, Spatial] = {name: mesh[index] for name, index in MESH_POINTS.items()}
     missing: dict[str, str] = {}
+    slopes: dict[str, float] = {}
     line = _Line(landmarks, hairline, axes)
     if hairline.trichion is None:
         missing["trichion"] = HAIRLINE_REASONS[hairline.status]
@@ -84,7 +92,7 @@ def face_points(landmarks: FaceLandmarks, hairline: Hairline) -> FacePoints:
         if above is None:
             missing[f"{side}_hairline"] = line.reason_above(at[f"{side}_brow"])
         else:
-            at[f"{side}_hairline"] = above
+            at[f"{side}_hairline"], slopes[f"{side}_hairline"] = above
         recess = None if "trichion" in missing else line.highest(at["trichion"], at[f"{side}_brow"], sign)
         if recess is None:
             why = missing.get("trichion") or missing.get(f"{side}_hairline") or line.reason_above(at[f"{side}_brow"])
@@ -94,7 +102,7 @@ def face_points(landmarks: FaceLandmarks, hairline: Hairline) -> FacePoints:
             rise = float((at["trichion"] - recess) @ axes.down)
             at[f"{side}_recess_foot"] = recess + rise * axes.down
     eyes = (mesh[MESH_POINTS["left_pupil"], 2] + mesh[MESH_POINTS["right_pupil"], 2]) / 2
-    return FacePoints(axes, at, missing, hairline.edge_sd_px, float(eyes))
+    return FacePoints(axes, at, missing, hairline.edge_sd_px, slopes, float(eyes))
 
 
 class _Line:
@@ -115,8 +123,8 @@ class _Line:
                 return i, float(-across[i] / (across[i + 1] - across[i]))
         return None
 
-    def above(self, at: Spatial) -> Spatial | None:
-        """Where the observed line crosses the vertical above `at`; None where it is not seen."""
+    def above(self, at: Spatial) -> tuple[Spatial, float] | None:
+        """Where the observed line crosses the vertical above `at`, and its slope there; None where it is not seen."""
         crossing = self._crossing(at)
         if crossing is None:
             return None
@@ -124,7 +132,9 @@ class _Line:
         if not (self.seen[i] and self.seen[i + 1]):
             return None
         found: Spatial = self.points[i] + share * (self.points[i + 1] - self.points[i])
-        return found
+        run = self.points[min(i + SLOPE_REACH, len(self.points) - 1)] - self.points[max(0, i + 1 - SLOPE_REACH)]
+        along, rise = abs(float(run @ self.axes.lateral)), abs(float(run @ self.axes.down))
+        return found, rise / max(along, rise / STEEPEST, 1e-9)
 
     def reason_above(self, at: Spatial) -> str:
         """Why the line is not seen above `at`."""
