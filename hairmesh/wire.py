@@ -59,8 +59,10 @@ CLIENT_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.http2.max_pings_without_data", 0),
     # A worker that comes back is seen within one probe period, not after gRPC's two minutes of backoff.
     ("grpc.initial_reconnect_backoff_ms", 200),
-    ("grpc.min_reconnect_backoff_ms", 200),
     ("grpc.max_reconnect_backoff_ms", 2_000),
+    # How long one attempt to connect may take, whatever its name says: TCP, TLS and HTTP/2 over a slow line, or to a
+    # machine that is busy. Refused connections do not wait for it.
+    ("grpc.min_reconnect_backoff_ms", 2_000),
 )
 
 SERVER_OPTIONS: tuple[tuple[str, int], ...] = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import grpc
 from hair.analysis.v1 import measure_pb2
@@ -121,3 +122,27 @@ async def test_many_workers_are_probed_and_watched_at_once(workers: MakeWorkers,
             *(mesh.call(Call("Measure", measure_pb2.MeasureRequest(), f"request-{n}")) for n in range(60))
         )
     assert all(worker.seen for worker in many), "the one idle for longest is next"
+
+
+async def test_a_worker_behind_a_slow_line_is_reached_by_the_first_probe(
+    workers: MakeWorkers, driver: MakeDriver
+) -> None:
+    (worker,) = await workers(1)
+    port = int(worker.address.rpartition(":")[2])
+
+    async def carry(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        while data := await source.read(65_536):
+            await asyncio.sleep(0.3)
+            target.write(data)
+        target.close()
+
+    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        back, forth = await asyncio.open_connection("127.0.0.1", port)
+        with contextlib.suppress(ConnectionError):
+            await asyncio.gather(carry(reader, forth), carry(back, writer))
+
+    async with await asyncio.start_server(forward, "127.0.0.1", 0) as line:
+        mesh = await driver(f"127.0.0.1:{line.sockets[0].getsockname()[1]}", health=SELDOM)
+        assert mesh.online().healthy == 1
+        await mesh.close()
+        line.close()
