@@ -8,6 +8,11 @@ import sys
 import structlog
 
 
+def _tells_no_metadata(record: logging.LogRecord) -> bool:
+    """Keep out what gRPC logs of metadata that is not UTF-8: the value itself, which may be a password."""
+    return not (record.name.startswith("grpc") and str(record.msg).startswith("Invalid encoding"))
+
+
 def configure(service: str, *, level: str = "info") -> None:
     """Send structlog and the standard library's records of this process to standard error as JSON lines.
 
@@ -33,6 +38,7 @@ def configure(service: str, *, level: str = "info") -> None:
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(_tells_no_metadata)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,

@@ -105,7 +105,7 @@ class Worker:
             clock=clock,
             on_change=self._news.touch,
         )
-        self._analyze = AnalyzeServicer(self._engine, self._runner, self._monitor, self._drain)
+        self._analyze = AnalyzeServicer(self._engine, self._runner, self._monitor, self._drain, thresholds)
         book = StatusBook(
             identity=self.identity, engine=self._engine, runner=self._runner, monitor=self._monitor, clock=clock
         )

@@ -29,6 +29,7 @@ from worker.progress import JobProgress
 from worker.refusals import DEADLINE, Refusal, to_status
 from worker.runner import Ended, Runner, Running
 from worker.slot import CallIdentity
+from worker.thresholds import Thresholds
 
 T = TypeVar("T")
 MessageT = TypeVar("MessageT", bound=Message)
@@ -83,12 +84,16 @@ class _Account:
 class AnalyzeServicer(AnalyzeServiceServicer):
     """Every handler ends with an answer or a status: no CancelledError leaves it, or the client would wait for ever."""
 
-    def __init__(self, engine: Engine, runner: Runner, monitor: HealthMonitor, drain: Drain) -> None:
+    def __init__(
+        self, engine: Engine, runner: Runner, monitor: HealthMonitor, drain: Drain, thresholds: Thresholds
+    ) -> None:
         self._engine = engine
         self._runner = runner
         self._monitor = monitor
         self._drain = drain
+        self._deadline_slack_s = thresholds.deadline_slack_s
         self._waiting: set[asyncio.Task[Any]] = set()
+        self._cutting_off = False
 
     @override
     async def Measure(self, request: measure_pb2.MeasureRequest, context: Context) -> measure_pb2.MeasureResponse:
@@ -138,6 +143,7 @@ class AnalyzeServicer(AnalyzeServiceServicer):
 
     async def cut_off(self) -> None:
         """End every handler that still waits for its thread: the callers are told, the threads see the flag."""
+        self._cutting_off = True
         waiting = set(self._waiting)
         for handler in waiting:
             handler.cancel()
@@ -198,9 +204,9 @@ class AnalyzeServicer(AnalyzeServiceServicer):
 
     def _why_cut_off(self, context: Context) -> Refusal:
         remaining_s: float | None = context.time_remaining()
-        if remaining_s is not None and remaining_s <= 0:
+        if remaining_s is not None and remaining_s <= self._deadline_slack_s:
             return Refusal(DEADLINE)
-        if self._drain.phase is not DrainPhase.SERVING:
+        if self._cutting_off:
             return Refusal(WorkerReason.DRAINING)
         # The caller left and hears nothing; or something here cancelled the handler, and then it must hear.
         return Refusal(WorkerReason.WORKER_FAILED, code=grpc.StatusCode.ABORTED)

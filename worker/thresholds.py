@@ -45,6 +45,10 @@ class Thresholds:
     default_service_time_s: float = 1.0
     """Told to a caller that meets a taken slot before anything was measured."""
 
+    deadline_slack_s: float = 0.1
+    """A caller that leaves so shortly before its deadline ran out of time: what travels is a duration, so that its
+    clock rings before ours."""
+
     min_retry_s: float = 0.05
     overdue_retry_share: float = 0.1
     """Least time a refused caller is told to wait, and its share of the age of a call that takes longer than usual:

@@ -15,11 +15,13 @@ import grpc
 import pytest
 from hair.worker.v1 import worker_service_pb2 as pb
 
-from hairmesh.wire import TOKEN_KEY
+from hairmesh.wire import ANALYZE_SERVICE, TOKEN_KEY
+from tests.worker import raw_http2
 from tests.worker.fakes import BREAKS, FROZEN, HOLDS, NO_FACE, OK, TAKES_1_S
-from tests.worker.harness import NOT_SERVING, PASSWORD, SERVING, TOKEN, Client, refused
+from tests.worker.harness import NOT_SERVING, PASSWORD, SERVING, TOKEN, Client, refused, request
 
 ROOT = Path(__file__).parents[2]
+MEASURE = f"/{ANALYZE_SERVICE}/Measure"
 
 
 class Process:
@@ -121,6 +123,10 @@ async def test_during_the_drain_delay_calls_are_served_and_a_second_signal_ends_
         worker.signal(signal.SIGTERM)
         await client.until(lambda status: status.state == pb.SERVING_STATE_DRAINING)
         assert (await client.measure(OK)).HasField("measurements")
+        leaving = asyncio.ensure_future(client.measure(HOLDS))
+        await client.until_slot(pb.SLOT_STATE_BUSY)
+        leaving.cancel()
+        assert (await worker.event("call", reason="WORKER_FAILED"))["outcome"] == "cancelled"  # it left by itself
         worker.signal(signal.SIGTERM)
         assert await worker.end() == 128 + signal.SIGTERM
 
@@ -190,7 +196,8 @@ async def test_log_has_one_line_per_call_and_neither_passwords_nor_pictures(tmp_
         await refused(client.measure(BREAKS + picture, metadata=ids("breaks")))
         assert (await worker.event("stage_raised", request_id="r-breaks"))["error"] == "ValueError"
         assert (await worker.event("call", request_id="r-breaks"))["reason"] == "INPUT_FAILED"
-        await refused(client.measure(HOLDS + picture, metadata=ids("late"), timeout_s=0.2))
+        late = {"grpc-timeout": b"1S", **{name: value.encode() for name, value in ids("late")}}
+        await raw_http2.call(client.target, MEASURE, late, request(HOLDS + picture).SerializeToString())
         await worker.event("call", request_id="r-late", outcome="deadline")
         await worker.event("abandoned_call_ended", request_id="r-late", end="given_up")
         call = asyncio.ensure_future(client.measure(HOLDS, metadata=ids("left")))
@@ -202,6 +209,22 @@ async def test_log_has_one_line_per_call_and_neither_passwords_nor_pictures(tmp_
         assert await worker.end() == 0
         assert not [line for line in worker.lines if "SENTINEL" in line]
         assert all(line.startswith("{") for line in worker.lines)
+
+
+async def test_passwords_of_any_bytes_are_refused_and_never_logged(tmp_path: Path) -> None:
+    """gRPC itself logs metadata that is not UTF-8."""
+    config = write_config(tmp_path / "w.json", accept_passwords=["PASSWORD-SENTINEL"])
+    async with fake_worker(config, "PASSWORD-SENTINEL") as (worker, client):
+        for shown in (b"caf\xe9-SENTINEL", b"\0\xff\xfe-SENTINEL", "café-SENTINEL".encode(), b"PASSWORD-SENTINEL\xff"):
+            headers = {TOKEN_KEY: shown}
+            answer = await raw_http2.call(client.target, MEASURE, headers, request(OK).SerializeToString())
+            assert b"WRONG_PASSWORD" in answer
+        headers = {TOKEN_KEY: b"PASSWORD-SENTINEL", "x-request-id": b"caf\xe9-SENTINEL"}
+        assert b"PNG fake" in await raw_http2.call(client.target, MEASURE, headers, request(OK).SerializeToString())
+        assert (await worker.event("call", outcome="ok"))["request_id"] == ""
+        worker.signal(signal.SIGTERM)
+        assert await worker.end() == 0
+        assert not [line for line in worker.lines if "SENTINEL" in line]
 
 
 @pytest.mark.parametrize(
