@@ -10,6 +10,7 @@ by stands beside it.
 
     no forehead at all: hidden from the brows on       OCCLUDED
     the face does not end                              NONE
+    the photo ends before the face does                OCCLUDED
     the face ends in a hat                             HAT
     the face ends in something that is no hair         NONE: bald, or receded past the crown
     the edge lies lower than a hairline can            OCCLUDED: bangs, a fringe
@@ -32,7 +33,7 @@ from numpy.typing import NDArray
 from vision.forehead_rays import ANGLE_STEP_DEG, ANGLES_DEG, MIDLINE, RADII, ForeheadColours, Rays, forehead_rays
 from vision.hair_edge import ROW_STEP, HairEdge, find_hair_edge
 from vision.head import Array
-from vision.types import FaceLandmarks, Hairline, HairlinePoint, HairlineState, Label, ParsingMap, Photo
+from vision.types import FaceLandmarks, Hairline, HairlinePoint, HairlineState, Label, ParsingMap, Photo, Points
 
 FACE = (
     Label.SKIN,
@@ -62,6 +63,8 @@ RELIEF_SPAN = round(4 / ANGLE_STEP_DEG)
 MAX_RELIEF = 12.0
 """Distance in Lab between the forehead and its smoothed self. Wrinkles and shine of the test portraits reach 9.5; the
 outline of a hand or finger 16 and more."""
+MIN_MARGIN = 0.02
+"""An edge so near to the border of the photo is that border."""
 MIN_SEPARATION = 2.5
 """Standard deviations between the colours of skin and hair. Portraits have 4 and more, a hand
 against the skin 1.4 and less."""
@@ -82,6 +85,8 @@ class Findings:
     """What a judgement rests on, per ray (N,). Lengths in face units; NaN where nothing was found."""
 
     radius: Array
+    margin: Array
+    """From the edge to the border of the photo; negative outside."""
     forehead: Array
     """Probability of face where the ray begins, just above the glabella."""
     hair: Array
@@ -107,6 +112,7 @@ def find_hairline(photo: Photo, landmarks: FaceLandmarks, parsing: ParsingMap) -
     beyond_hair, beyond_hat, beyond_face = (_beyond(values, edge.border) for values in (hair, hat, face))
     findings = Findings(
         radius=edge.radius,
+        margin=_margin(photo, rays.at(edge.radius)) / rays.unit_px,
         forehead=face[0].astype(np.float64),
         hair=beyond_hair,
         hat=beyond_hat,
@@ -126,6 +132,8 @@ def judge(findings: Findings) -> tuple[HairlineState, ...]:
 def _state(found: Findings, ray: int) -> HairlineState:
     if np.isnan(found.radius[ray]):
         return HairlineState.OCCLUDED if found.forehead[ray] < 0.5 else HairlineState.NONE
+    if found.margin[ray] < MIN_MARGIN:
+        return HairlineState.OCCLUDED
     if found.hat[ray] > max(found.hair[ray], found.other[ray]):
         return HairlineState.HAT
     if found.other[ray] > found.hair[ray]:
@@ -160,6 +168,13 @@ def _hairline(rays: Rays, edge: HairEdge, findings: Findings, states: tuple[Hair
         trichion=point(MIDLINE) if seen else None,
         edge_sd_px=float(edge_sd[MIDLINE] * rays.unit_px) if seen else 0.0,
     )
+
+
+def _margin(photo: Photo, places: Points) -> Array:
+    """(N,), distance of places (N, 2) to the nearest border of the photo, in px; negative outside."""
+    far = np.array([photo.width_px - 1, photo.height_px - 1])
+    margin: Array = np.minimum(places, far - places).min(axis=1)
+    return margin
 
 
 def _beyond(values: NDArray[np.float32], border: Array) -> Array:

@@ -113,7 +113,7 @@ def fit_iris(rgb: RgbImage, eye: EyePoints, foreshortening: float) -> IrisFit | 
     axis = along / np.linalg.norm(along)
     across = np.array([-axis[1], axis[0]])
     radius = float(np.abs((eye.iris[1:] - centre) @ axis).max())
-    if 2 * radius < MIN_DIAMETER_PX:
+    if 2 * radius < MIN_DIAMETER_PX or not (0 <= centre[0] < rgb.shape[1] and 0 <= centre[1] < rgb.shape[0]):
         return None
     # Patch x runs along the eye corners in foreshortened radii, so that a turned iris is a circle again.
     to_photo = np.column_stack([axis * foreshortening, across]) * radius
