@@ -17,16 +17,13 @@ from worker.progress import JobProgress, Movement, ProgressCounter
 
 T = TypeVar("T")
 
-ACCELERATOR_ERRORS = ("AcceleratorError", "CUDA error", "CUDNN_STATUS", "cuBLAS", "NCCL error")
-"""Beginnings of type names and messages of errors that stay until the process is a new one."""
-
 
 class AnalysisPipeline(Protocol):
     """What the worker needs of `vision.pipeline.Pipeline`. Used by the compute thread alone."""
 
     @property
     def device(self) -> str:
-        """`cpu` or `cuda:0`."""
+        """`cpu` or `cuda`."""
 
     @property
     def versions(self) -> Mapping[str, str]:
@@ -51,8 +48,9 @@ class NotLoadedError(Exception):
 
 
 def is_accelerator_error(error: BaseException) -> bool:
-    """Whether `error` says that the accelerator is lost for this process."""
-    return type(error).__name__.startswith(ACCELERATOR_ERRORS) or str(error).startswith(ACCELERATOR_ERRORS)
+    """Whether `error` is one of torch that stays until the process is a new one. Too little memory comes and goes."""
+    named_so = type(error).__name__ == "AcceleratorError" or str(error).startswith("CUDA error")
+    return named_so and "out of memory" not in str(error)
 
 
 class Engine:
@@ -63,6 +61,9 @@ class Engine:
         self._counter = ProgressCounter(clock, on_stage)
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="compute")
         self._pipeline: AnalysisPipeline | None = None
+        """The compute thread's own; what it says of itself is kept below when it is loaded."""
+        self._device = ""
+        self._versions: Mapping[str, str] = {}
         self._pending = 0
 
     @property
@@ -78,12 +79,12 @@ class Engine:
     @property
     def device(self) -> str:
         """Empty before the pipeline is loaded."""
-        return self._pipeline.device if self._pipeline else ""
+        return self._device
 
     @property
     def versions(self) -> Mapping[str, str]:
         """Empty before the pipeline is loaded."""
-        return self._pipeline.versions if self._pipeline else {}
+        return self._versions
 
     def new_progress(self) -> JobProgress:
         """The hand of a new job on the counter."""
@@ -92,11 +93,12 @@ class Engine:
     async def load(self) -> None:
         """Load the pipeline. Raises what the loader raises."""
 
-        def work(progress: JobProgress) -> None:
+        def work(progress: JobProgress) -> tuple[str, Mapping[str, str]]:
             progress.enter(Stage.MODEL_LOAD)
             self._pipeline = self._load(progress)
+            return self._pipeline.device, dict(self._pipeline.versions)
 
-        await self._run(work, self.new_progress())
+        self._device, self._versions = await self._run(work, self.new_progress())
 
     async def canary(self) -> None:
         """Ask the canary; raises `ModelError` on a wrong answer, anything else when a stage breaks."""

@@ -24,6 +24,8 @@ from worker.health.checks import Cause
 
 DEADLINE = "DEADLINE"
 """Reason of DEADLINE_EXCEEDED: the caller's time was over before the call began, or ran out while it computed."""
+CANCELLED = "CANCELLED"
+"""Reason of ABORTED: the handler was cancelled, by a caller who left and hears nothing, or from inside."""
 
 _PHOTO = grpc.StatusCode.FAILED_PRECONDITION
 _INPUT = grpc.StatusCode.INVALID_ARGUMENT
@@ -57,6 +59,7 @@ CODES: Mapping[str, grpc.StatusCode] = MappingProxyType(
         WorkerReason.WORKER_FAILED: grpc.StatusCode.INTERNAL,
         WorkerReason.NOT_BUILT: grpc.StatusCode.UNIMPLEMENTED,
         DEADLINE: grpc.StatusCode.DEADLINE_EXCEEDED,
+        CANCELLED: grpc.StatusCode.ABORTED,
     }
 )
 
@@ -82,15 +85,13 @@ class Refusal(Exception):  # noqa: N818  (most refusals are no errors of this pr
         details: Mapping[str, DetailValue] | None = None,
         field: str = "",
         retry_after_s: float | None = None,
-        code: grpc.StatusCode | None = None,
     ) -> None:
         super().__init__(reason)
         self.reason = str(reason)
         self.details: Mapping[str, DetailValue] = dict(details or {})
         self.field = field
         self.retry_after_s = retry_after_s
-        self.code = code or CODES[reason]
-        """Of the table; given only where an RPC is cut off rather than refused."""
+        self.code = CODES[reason]
 
 
 def of_photo(error: PhotoError) -> Refusal:

@@ -24,7 +24,7 @@ from worker.doubt import Doubt, canary_overdue
 from worker.engine import Engine, canary_failure, is_accelerator_error
 from worker.health.checks import ModelsCheck
 from worker.progress import JobProgress
-from worker.refusals import Refusal
+from worker.refusals import CANCELLED, Refusal
 from worker.service_times import ServiceTimes
 from worker.slot import CallIdentity, Occupation, Slot, SlotState
 from worker.thresholds import Thresholds
@@ -202,7 +202,7 @@ class Runner:
         try:
             value = await work(progress)
         except CancelledCallError:
-            return Ended(End.GIVEN_UP, Refusal(WorkerReason.WORKER_FAILED)), False
+            return Ended(End.GIVEN_UP, Refusal(CANCELLED)), False
         except PhotoError as error:
             return Ended(End.REFUSED, refusals.of_photo(error)), self._doubt.refused()
         except Exception as error:  # a stage may raise anything; the canary tells whose fault it is

@@ -26,7 +26,7 @@ from worker.drain import Drain, DrainPhase
 from worker.engine import Engine
 from worker.health.monitor import HealthMonitor
 from worker.progress import JobProgress
-from worker.refusals import DEADLINE, Refusal, to_status
+from worker.refusals import CANCELLED, DEADLINE, Refusal, to_status
 from worker.runner import Ended, Runner, Running
 from worker.slot import CallIdentity
 from worker.thresholds import Thresholds
@@ -208,8 +208,7 @@ class AnalyzeServicer(AnalyzeServiceServicer):
             return Refusal(DEADLINE)
         if self._cutting_off:
             return Refusal(WorkerReason.DRAINING)
-        # The caller left and hears nothing; or something here cancelled the handler, and then it must hear.
-        return Refusal(WorkerReason.WORKER_FAILED, code=grpc.StatusCode.ABORTED)
+        return Refusal(CANCELLED)
 
 
 def identify(method: str, context: Context) -> CallIdentity:

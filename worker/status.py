@@ -78,15 +78,16 @@ class StatusBook:
         if occupation is None:
             return None
         last = self._engine.last_movement
+        stage = last.stage if last.at_s >= occupation.since_s else None  # else what moved last was another job
         return pb.CallInFlight(
             call_id=occupation.call.call_id,
             request_id=occupation.call.request_id,
             method=occupation.call.method,
             age_s=now_s - occupation.since_s,
-            stage=last.stage or "",
+            stage=stage or "",
             step_counter=last.counter,
             still_s=now_s - max(last.at_s, occupation.since_s),
-            stall_after_s=self._monitor.stall_after_s(last.stage),
+            stall_after_s=self._monitor.stall_after_s(stage),
         )
 
 

@@ -76,11 +76,13 @@ def facts(**changes: object) -> Facts:
     return Facts(**{**values, **changes})
 
 
+def check_thread() -> None:
+    """Models belong to the compute thread: it alone may touch anything of a pipeline."""
+    assert threading.current_thread().name.startswith("compute")
+
+
 class FakePipeline:
     """Counts how many calls compute at once, and lets a test hold and release them."""
-
-    device = "cpu"
-    versions: Mapping[str, str] = {"fake": "1"}
 
     def __init__(self) -> None:
         self.release = threading.Event()
@@ -95,11 +97,22 @@ class FakePipeline:
         self.closed = False
         self._computing = 0
 
+    @property
+    def device(self) -> str:
+        check_thread()
+        return "cpu"
+
+    @property
+    def versions(self) -> Mapping[str, str]:
+        check_thread()
+        return {"fake": "1"}
+
     def load(self, _progress: Progress) -> FakePipeline:
         """The loader that a worker is given."""
         return self
 
     def measure(self, data: bytes, options: MeasureOptions, progress: Progress) -> MeasureResult:
+        check_thread()
         self._computing += 1
         self.most_computing = max(self.most_computing, self._computing)
         try:
@@ -133,12 +146,14 @@ class FakePipeline:
             self.release.wait()
 
     def canary(self) -> None:
+        check_thread()
         self.canaries += 1
         self.canary_gate.wait()
         if self.canary_error:
             raise self.canary_error
 
     def close(self) -> None:
+        check_thread()
         self.closed = True
 
 

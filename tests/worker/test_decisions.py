@@ -18,7 +18,7 @@ from worker.doubt import Doubt, canary_overdue
 from worker.engine import is_accelerator_error
 from worker.health.checks import Cause, CheckResult, CheckState
 from worker.health.report import Report, report
-from worker.refusals import CODES, DEADLINE, OF_CAUSE, Refusal, of_photo, to_status
+from worker.refusals import CANCELLED, CODES, DEADLINE, OF_CAUSE, Refusal, of_photo, to_status
 from worker.service_times import ServiceTimes
 from worker.servicer import OUTCOMES
 from worker.slot import CallIdentity, Slot
@@ -68,7 +68,7 @@ def test_announced_draining_alone_refuses_nobody() -> None:
 
 
 def test_every_reason_has_a_code_and_every_code_an_outcome() -> None:
-    assert set(CODES) == {*Reason, *WorkerReason, DEADLINE}
+    assert set(CODES) == {*Reason, *WorkerReason, DEADLINE, CANCELLED}
     unlogged = {WorkerReason.WRONG_PASSWORD, WorkerReason.NOT_BUILT}  # turned away before there is a call to log
     assert {CODES[known] for known in set(CODES) - unlogged} <= set(OUTCOMES)
 
@@ -81,7 +81,7 @@ def test_every_reason_has_a_code_and_every_code_an_outcome() -> None:
         (of_photo(PhotoError(Reason.INVALID_PARAMETER, {"field": "lang"})), 3, [ErrorInfo, BadRequest]),
         (Refusal(WorkerReason.BUSY, retry_after_s=0.25), 8, [ErrorInfo, RetryInfo]),
         (Refusal(WorkerReason.WORKER_FAILED), 13, [ErrorInfo]),
-        (Refusal(WorkerReason.WORKER_FAILED, code=grpc.StatusCode.ABORTED), 10, [ErrorInfo]),
+        (Refusal(CANCELLED), 10, [ErrorInfo]),
     ],
 )
 def test_refusals_on_the_wire(refusal: Refusal, code: int, kinds: list[type]) -> None:
@@ -138,6 +138,7 @@ def test_accelerator_errors_are_told_from_others() -> None:
     assert is_accelerator_error(AcceleratorError("lost"))
     assert not is_accelerator_error(RuntimeError("shapes do not match"))
     assert not is_accelerator_error(MemoryError())
+    assert not is_accelerator_error(AcceleratorError("CUDA error: out of memory"))
 
 
 def test_service_times_are_medians_of_the_last_minutes() -> None:

@@ -221,6 +221,20 @@ async def test_watch_status_shows_the_slot_taken_and_given_back(client: Client, 
     watch.cancel()
 
 
+async def test_a_call_that_has_not_moved_yet_shows_no_stage_of_another_job(pipeline: FakePipeline) -> None:
+    async with running(pipeline.load, health={"min_free_gb": 0, "canary_max_age_seconds": 0.000001}) as (_w, client):
+        await client.measure(OK)
+        pipeline.canary_gate.clear()
+        asked = pipeline.canaries
+        while pipeline.canaries == asked:  # the test's own timeout ends it
+            await client.status()
+        call = asyncio.ensure_future(client.measure(OK))
+        status = await client.until_slot(pb.SLOT_STATE_BUSY)
+        assert (status.slot.call.stage, status.slot.call.stall_after_s) == ("", 10.0)
+        pipeline.canary_gate.set()
+        await call
+
+
 async def _read(watch: aio.UnaryStreamCall[pb.WatchStatusRequest, pb.WatchStatusResponse]) -> pb.WorkerStatus:
     message = await watch.read()
     assert isinstance(message, pb.WatchStatusResponse)
