@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hmac
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from typing import Any, TypeVar
 
 import grpc
+import structlog
 from grpc import aio
 from pydantic import SecretStr
 
@@ -18,6 +20,8 @@ RequestT = TypeVar("RequestT")
 ResponseT = TypeVar("ResponseT")
 
 Metadata = Sequence[tuple[str, str | bytes]]
+
+log = structlog.stdlib.get_logger("worker.passwords")
 
 HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 """The one method that may be called without a password for some of its names: the health servicer decides."""
@@ -59,10 +63,17 @@ class Passwords:
 
 
 class PasswordInterceptor(aio.ServerInterceptor):
-    """Turns away every call without a good password, before its message is read."""
+    """Turns away every call without a good password, before its message is read.
 
-    def __init__(self, passwords: Passwords) -> None:
+    The log is told of the first one, then of how many there were, at most once in `log_period_s`.
+    """
+
+    def __init__(self, passwords: Passwords, *, log_period_s: float, clock: Callable[[], float]) -> None:
         self._passwords = passwords
+        self._log_period_s = log_period_s
+        self._clock = clock
+        self._untold = 0
+        self._told_s = -math.inf
 
     async def intercept_service(
         self,
@@ -75,8 +86,16 @@ class PasswordInterceptor(aio.ServerInterceptor):
             return await continuation(handler_call_details)
         if credential is Credential.NONE and handler_call_details.method == HEALTH_CHECK:
             return await continuation(handler_call_details)
+        self._count(handler_call_details.method, credential)
         # A stream in both directions fits every kind of call, and does not wait for the caller's message.
         return grpc.stream_stream_rpc_method_handler(_turn_away)
+
+    def _count(self, method: str, credential: Credential) -> None:
+        self._untold += 1
+        now_s = self._clock()
+        if now_s - self._told_s >= self._log_period_s:
+            log.warning("turned_away", password=credential.value, method=method, calls=self._untold)
+            self._untold, self._told_s = 0, now_s
 
 
 async def _turn_away(_requests: object, context: aio.ServicerContext[Any, Any]) -> None:

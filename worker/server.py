@@ -109,7 +109,8 @@ class Worker:
         book = StatusBook(
             identity=self.identity, engine=self._engine, runner=self._runner, monitor=self._monitor, clock=clock
         )
-        self._server = aio.server(interceptors=[PasswordInterceptor(self.passwords)], options=SERVER_OPTIONS)
+        doorman = PasswordInterceptor(self.passwords, log_period_s=thresholds.turned_away_log_s, clock=clock)
+        self._server = aio.server(interceptors=[doorman], options=SERVER_OPTIONS)
         add_AnalyzeServiceServicer_to_server(self._analyze, self._server)
         add_WorkerServiceServicer_to_server(
             WorkerServicer(book, self._drain, self._runner, self._news, thresholds), self._server

@@ -54,6 +54,7 @@ OUTCOMES: Mapping[grpc.StatusCode, str] = MappingProxyType(
         grpc.StatusCode.DEADLINE_EXCEEDED: "deadline",
         grpc.StatusCode.ABORTED: "cancelled",
         grpc.StatusCode.INTERNAL: "failed",
+        grpc.StatusCode.UNIMPLEMENTED: "not_built",
     }
 )
 """`outcome` in the log by the code a call ended with."""
@@ -114,7 +115,7 @@ class AnalyzeServicer(AnalyzeServiceServicer):
         self, request: hairlines_pb2.DesignHairlinesRequest, context: Context
     ) -> hairlines_pb2.DesignHairlinesResponse:
         """Not built."""
-        await _refuse_not_built("DesignHairlines", context)
+        await _refuse_not_built("DesignHairlines", request.photo.data, context)
         return hairlines_pb2.DesignHairlinesResponse()
 
     @override
@@ -122,7 +123,7 @@ class AnalyzeServicer(AnalyzeServiceServicer):
         self, request: masks_pb2.SegmentFaceRequest, context: Context
     ) -> masks_pb2.SegmentFaceResponse:
         """Not built."""
-        await _refuse_not_built("SegmentFace", context)
+        await _refuse_not_built("SegmentFace", request.photo.data, context)
         return masks_pb2.SegmentFaceResponse()
 
     @override
@@ -130,7 +131,7 @@ class AnalyzeServicer(AnalyzeServiceServicer):
         self, request: growth_pb2.GrowStylesRequest, context: Context
     ) -> AsyncIterator[growth_pb2.GrowStylesResponse]:
         """Not built."""
-        await _refuse_not_built("GrowStyles", context)
+        await _refuse_not_built("GrowStyles", request.photo.data, context)
         yield growth_pb2.GrowStylesResponse()
 
     @override
@@ -138,7 +139,7 @@ class AnalyzeServicer(AnalyzeServiceServicer):
         self, request: growth_pb2.GrowRegionRequest, context: Context
     ) -> AsyncIterator[growth_pb2.GrowRegionResponse]:
         """Not built."""
-        await _refuse_not_built("GrowRegion", context)
+        await _refuse_not_built("GrowRegion", request.photo.data, context)
         yield growth_pb2.GrowRegionResponse()
 
     async def cut_off(self) -> None:
@@ -160,7 +161,6 @@ class AnalyzeServicer(AnalyzeServiceServicer):
     ) -> MessageT:
         """Run one call; `prepare` checks parameters and raises `Refusal`, `encode` makes the answer."""
         call = identify(method, context)
-        structlog.contextvars.bind_contextvars(request_id=call.request_id, call_id=call.call_id)
         account = _Account(method, len(data), time.monotonic())
         try:
             work = prepare()
@@ -212,11 +212,12 @@ class AnalyzeServicer(AnalyzeServiceServicer):
 
 
 def identify(method: str, context: Context) -> CallIdentity:
-    """What the caller said of itself; what does not look like an id is left out."""
+    """What the caller said of itself, from now on in every log line; what does not look like an id is left out."""
     sent = {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
     request_id, call_id = (
         value if _ID.fullmatch(value := sent.get(key, "")) else "" for key in (REQUEST_ID_KEY, CALL_ID_KEY)
     )
+    structlog.contextvars.bind_contextvars(request_id=request_id, call_id=call_id)
     return CallIdentity(method, request_id, call_id)
 
 
@@ -224,5 +225,7 @@ async def _refuse(context: Context, refusal: Refusal, request_id: str) -> NoRetu
     await context.abort_with_status(to_status(refusal, request_id))
 
 
-async def _refuse_not_built(method: str, context: Context) -> None:
-    await _refuse(context, Refusal(WorkerReason.NOT_BUILT), identify(method, context).request_id)
+async def _refuse_not_built(method: str, data: bytes, context: Context) -> None:
+    call, refusal = identify(method, context), Refusal(WorkerReason.NOT_BUILT)
+    _Account(method, len(data), time.monotonic()).write(refusal.code, refusal.reason)
+    await _refuse(context, refusal, call.request_id)

@@ -57,6 +57,9 @@ class Thresholds:
     watch_gap_s: float = 0.05
     """Least time between two messages of one `WatchStatus` stream."""
 
+    turned_away_log_s: float = 10.0
+    """Between two log lines on calls without a good password, however many there are."""
+
     config_poll_s: float = 1.0
     """How often the configuration file is looked at for changed passwords."""
 

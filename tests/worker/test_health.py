@@ -318,3 +318,15 @@ async def test_load_that_breaks_leaves_the_worker_up_and_says_how(error: Excepti
     async with running(load, warm=False) as (_worker, client):
         status = await client.until(lambda status: list(status.reasons) == [reason])
         assert status.live is live
+
+
+async def test_a_reason_of_any_length_and_letters_fits_into_metadata() -> None:
+    problem = "模型\r\n\x7f" * 5_000
+
+    def load(_progress: object) -> FakePipeline:
+        raise ModelError(problem)
+
+    async with running(load, warm=False) as (_worker, client):
+        status = await client.until(lambda status: status.cause == "models")
+        assert list(status.reasons) == [f"models:{problem}"]
+        assert (await client.reason("")).startswith("models:\\u6a21\\u578b   \\u6a21")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -16,10 +17,11 @@ from hair.worker.v1 import worker_service_pb2 as pb
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
+from structlog.testing import capture_logs
 
 from hairmesh.wire import ANALYZE_SERVICE, TOKEN_KEY
 from tests.worker.fakes import OK, FakePipeline
-from tests.worker.harness import PASSWORD, SERVING, TOKEN, Client, refused, request, running
+from tests.worker.harness import PASSWORD, QUICK, SERVING, TOKEN, Client, refused, request, running
 from worker.passwords import Credential, Passwords
 from worker.server import REFLECTED
 
@@ -93,6 +95,18 @@ async def test_bare_checks_tell_the_status_alone(pipeline: FakePipeline) -> None
             client.health.Check(health_pb2.HealthCheckRequest(service=""), metadata=WRONG, timeout=5)
         )
         assert info.reason == "WRONG_PASSWORD"
+
+
+async def test_a_flood_of_wrong_passwords_is_a_few_lines_that_count_them(pipeline: FakePipeline) -> None:
+    with capture_logs() as lines:
+        async with running(pipeline.load, thresholds=replace(QUICK, turned_away_log_s=3600.0)) as (_worker, client):
+            for _call in range(20):
+                await refused(client.measure(OK, metadata=WRONG))
+        async with running(pipeline.load, thresholds=replace(QUICK, turned_away_log_s=0.0)) as (_worker, client):
+            for _call in range(2):
+                await refused(client.measure(OK, metadata=WRONG))
+    told = [line for line in lines if line["event"] == "turned_away"]
+    assert [(line["calls"], line["password"]) for line in told] == [(1, "wrong")] * 3
 
 
 async def test_big_message_without_a_password_is_turned_away(client: Client) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import grpc
 import pytest
+from hair.analysis.v1 import masks_pb2
 from hair.worker.v1 import worker_service_pb2 as pb
 
 from hairmesh.wire import ANALYZE_SERVICE, TOKEN_KEY
@@ -204,6 +205,8 @@ async def test_log_has_one_line_per_call_and_neither_passwords_nor_pictures(tmp_
         await client.until_slot(pb.SLOT_STATE_BUSY)
         call.cancel()
         await worker.event("call", request_id="r-left", outcome="cancelled")
+        await refused(client.analyze.SegmentFace(masks_pb2.SegmentFaceRequest(), metadata=ids("new"), timeout=5))
+        await worker.event("call", request_id="r-new", method="SegmentFace", outcome="not_built")
         await refused(client.measure(OK, metadata=((TOKEN_KEY, "WRONG-SENTINEL"),)))
         worker.signal(signal.SIGTERM)
         assert await worker.end() == 0
@@ -220,6 +223,7 @@ async def test_passwords_of_any_bytes_are_refused_and_never_logged(tmp_path: Pat
             answer = await raw_http2.call(client.target, MEASURE, headers, request(OK).SerializeToString())
             assert b"WRONG_PASSWORD" in answer
         headers = {TOKEN_KEY: b"PASSWORD-SENTINEL", "x-request-id": b"caf\xe9-SENTINEL"}
+        assert (await worker.event("turned_away"))["method"] == MEASURE
         assert b"PNG fake" in await raw_http2.call(client.target, MEASURE, headers, request(OK).SerializeToString())
         assert (await worker.event("call", outcome="ok"))["request_id"] == ""
         worker.signal(signal.SIGTERM)

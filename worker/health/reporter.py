@@ -33,6 +33,8 @@ else:
 
 OPEN_NAMES = frozenset({OVERALL, LIVENESS})
 """Checked without a password, by orchestrators; they learn the status alone."""
+REASON_CHARACTERS = 1024
+"""What is longer is cut off in metadata; `GetStatus` tells the whole of it."""
 
 
 class HealthReporter(HealthServicer):
@@ -90,5 +92,6 @@ def _response(why_not: str | None) -> health_pb2.HealthCheckResponse:
 
 
 def _printable(reason: str) -> str:
-    """Metadata carries printable ASCII only; a file name may hold anything."""
-    return reason.encode("ascii", "backslashreplace").decode("ascii").replace("\n", " ").replace("\r", " ")
+    """Metadata carries printable ASCII only, and 8 KiB in all; a file name may hold anything."""
+    text = reason.encode("ascii", "backslashreplace").decode("ascii")
+    return "".join(letter if letter.isprintable() else " " for letter in text)[:REASON_CHARACTERS]
