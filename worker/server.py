@@ -21,6 +21,7 @@ from hair.analysis.v1 import analyze_service_pb2
 from hair.analysis.v1.analyze_service_pb2_grpc import add_AnalyzeServiceServicer_to_server
 from hair.worker.v1.worker_service_pb2_grpc import add_WorkerServiceServicer_to_server
 
+from hairmesh import pem
 from hairmesh.wire import SERVER_OPTIONS, WORKER_SERVICE
 from worker.drain import Drain
 from worker.engine import Engine, PipelineLoader
@@ -205,6 +206,7 @@ async def serve(
     `config_path`, `environ` and `listen` are those the settings were read from: the file is watched for passwords.
     """
     thresholds = thresholds or Thresholds()
+    asked = _watch_signals()  # first of all: a signal while the port opens ends the worker in order as well
     worker = await Worker.start(settings, load_pipeline=load_pipeline, thresholds=thresholds)
     reload = None
     if config_path:
@@ -212,7 +214,6 @@ async def serve(
             config_path, environ or {}, worker.passwords, settings, listen=listen, poll_s=thresholds.config_poll_s
         )
         reload.start()
-    asked = _watch_signals()
     ends: set[asyncio.Future[Any]] = {asked, worker.broken}
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     if reload:
@@ -258,14 +259,9 @@ def _listen(server: aio.Server, settings: Settings) -> int:
 
 
 def _credentials(cert: Path, key: Path, client_ca: Path | None) -> grpc.ServerCredentials:
-    authority = _pem(client_ca) if client_ca else None
-    return grpc.ssl_server_credentials(
-        [(_pem(key), _pem(cert))], root_certificates=authority, require_client_auth=authority is not None
-    )
-
-
-def _pem(path: Path) -> bytes:
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise SettingsError(f"{path}: {error.strerror}") from None
+        pair = pem.key_and_certificate(key, cert)
+        authority = pem.authority(client_ca) if client_ca else None
+    except pem.PemError as error:
+        raise SettingsError(f"tls: {error}") from None
+    return grpc.ssl_server_credentials([pair], root_certificates=authority, require_client_auth=authority is not None)

@@ -13,7 +13,7 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from hair.analysis.v1 import analyze_service_pb2, analyze_service_pb2_grpc
 from hair.worker.v1.worker_service_pb2 import WatchStatusRequest, WatchStatusResponse
 
-from hairmesh import wire
+from hairmesh import pem, wire
 
 _OPTIONS: tuple[tuple[str, int], ...] = (
     *wire.CLIENT_OPTIONS,
@@ -60,11 +60,13 @@ class ChannelSecurity:
         """Credentials for every channel; None: plaintext. Reads the files; raises `ChannelSecurityError`."""
         if self.ca is None:
             return None
-        return grpc.ssl_channel_credentials(
-            root_certificates=_read("ca", self.ca),
-            private_key=None if self.key is None else _read("key", self.key),
-            certificate_chain=None if self.cert is None else _read("cert", self.cert),
-        )
+        try:
+            key, chain = (None, None)
+            if self.key is not None and self.cert is not None:
+                key, chain = pem.key_and_certificate(self.key, self.cert)
+            return grpc.ssl_channel_credentials(pem.authority(self.ca), key, chain)
+        except pem.PemError as error:
+            raise ChannelSecurityError(f"worker_tls: {error}") from None
 
     def check_target(self, target: str) -> None:
         """Raise `ChannelSecurityError` when `target` would get plaintext over a network and nobody allowed it."""
@@ -73,13 +75,6 @@ class ChannelSecurity:
                 f"workers: {target} is not on this machine: give worker_tls.ca, or allow plaintext in words with"
                 ' "worker_tls": {"insecure": true}'
             )
-
-
-def _read(setting: str, path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ChannelSecurityError(f"worker_tls.{setting}: cannot read {path}: {error.strerror}") from error
 
 
 def is_loopback(target: str) -> bool:

@@ -143,6 +143,28 @@ async def test_compute_thread_that_never_ends_does_not_hold_the_process(tmp_path
         assert '"compute_thread_ended": false' in worker.lines[-1]
 
 
+async def test_a_signal_while_the_port_opens_ends_in_order_too() -> None:
+    child = await asyncio.create_subprocess_exec(sys.executable, "-c", SIGNALLED_EARLY, cwd=ROOT)
+    assert await child.wait() == 0
+
+
+SIGNALLED_EARLY = """
+import asyncio, signal
+from tests.worker.fakes import FakePipeline
+from tests.worker.harness import settings
+from worker import server
+
+listen = server._listen
+
+def listen_signalled(*arguments):
+    signal.raise_signal(signal.SIGTERM)
+    return listen(*arguments)
+
+server._listen = listen_signalled
+raise SystemExit(asyncio.run(server.serve(settings(), load_pipeline=FakePipeline().load)))
+"""
+
+
 async def test_no_grace_is_no_hurry_for_an_idle_worker(tmp_path: Path) -> None:
     async with fake_worker(write_config(tmp_path / "w.json", drain_grace_seconds=0)) as (worker, _client):
         worker.signal(signal.SIGINT)

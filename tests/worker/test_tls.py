@@ -66,7 +66,11 @@ async def test_mutual_tls_asks_for_a_client_certificate(pems: Mapping[str, Path]
         await worker.stop()
 
 
-async def test_missing_key_file_is_named(pems: Mapping[str, Path], pipeline: FakePipeline) -> None:
-    tls = {**pems, "key": pems["key"].with_name("gone.pem")}
-    with pytest.raises(SettingsError, match=r"gone\.pem: No such file"):
-        await Worker.start(settings(tls=tls), load_pipeline=pipeline.load, thresholds=QUICK)
+async def test_files_that_cannot_be_used_are_bad_configuration(
+    pems: Mapping[str, Path], pipeline: FakePipeline
+) -> None:
+    junk = pems["key"].with_name("junk.pem")
+    junk.write_text("junk")
+    for wrong in ({"key": pems["key"].with_name("gone.pem")}, {"cert": junk}, {"client_ca": junk}):
+        with pytest.raises(SettingsError, match=r"tls: .*(gone|junk)\.pem"):
+            await Worker.start(settings(tls={**pems, **wrong}), load_pipeline=pipeline.load, thresholds=QUICK)

@@ -50,9 +50,12 @@ def test_halves_and_contradictions_are_refused(settings: dict[str, object], says
         ChannelSecurity(**settings)  # type: ignore[arg-type]
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ChannelSecurityError, match=r"worker_tls\.ca: cannot read .*none\.pem"):
+def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ChannelSecurityError, match=r"worker_tls: .*none\.pem: No such file"):
         ChannelSecurity(ca=tmp_path / "none.pem").credentials()
+    (tmp_path / "junk.pem").write_text("junk")
+    with pytest.raises(ChannelSecurityError, match=r"worker_tls: .*junk\.pem holds no certificate"):
+        ChannelSecurity(ca=tmp_path / "junk.pem").credentials()
 
 
 @pytest.mark.parametrize("password", ["", "café", "tab\there", "新密码", " padded "])
