@@ -1,0 +1,57 @@
+"""Variants of a picture, and what counts as having moved."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bench.portraits.invariance import movements
+from bench.portraits.variants import MIRROR, VARIANTS, mirrored_name
+from tests.vision.measured_faces import hairline_of, laid, scale_of
+from vision.anthropometry import measure_face
+from vision.types import Box, Interval, Measurement
+
+
+def measurement(mm: float | None, half_mm: float = 1.0) -> Measurement:
+    if mm is None:
+        return Measurement(unavailable_reason="HAIRLINE_OCCLUDED")
+    return Measurement(mm=mm, interval_same_person_mm=Interval(mm - half_mm, mm + half_mm))
+
+
+def test_a_value_is_outside_when_it_moves_further_than_its_interval() -> None:
+    before = {"a": measurement(50), "b": measurement(50), "c": measurement(None), "d": measurement(50)}
+    after = {"a": measurement(50.9), "b": measurement(48.9), "c": measurement(50), "d": measurement(None)}
+    moved, gone = movements(before, after)
+    assert {movement.name: movement.outside for movement in moved} == {"a": False, "b": True}
+    assert [movement.pct for movement in moved] == pytest.approx([1.8, 2.2])
+    assert gone == ["d"]
+
+
+def test_values_near_nil_do_not_move_by_hundreds_of_percent() -> None:
+    (moved,), _ = movements({"a": measurement(0.1)}, {"a": measurement(0.6)})
+    assert moved.pct == pytest.approx(5)
+
+
+def test_every_name_has_its_twin_in_the_mirror() -> None:
+    face = laid()
+    names = set(measure_face(face, hairline_of(face), scale_of()))
+    assert {mirrored_name(name) for name in names} == names
+    assert mirrored_name("fifths.left_outer") == "fifths.right_outer"
+    assert mirrored_name("brow_to_hairline.right") == "brow_to_hairline.left"
+    assert mirrored_name("thirds.upper") == "thirds.upper"
+
+
+@pytest.mark.parametrize("name", list(VARIANTS))
+def test_variants_keep_the_face_in_the_picture(name: str) -> None:
+    rgb = np.zeros((800, 900, 3), dtype=np.uint8)
+    box = Box(300, 250, 300, 380)
+    rgb[250:630, 300:600] = 200
+    changed = VARIANTS[name](rgb, box)
+    share = (changed > 100).mean() * changed.shape[0] * changed.shape[1]
+    whole = 300 * 380 / (4 if name == "half size" else 1)
+    assert share == pytest.approx(whole, rel=0.02)
+
+
+def test_the_mirror_is_a_mirror() -> None:
+    rgb = np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
+    assert (VARIANTS[MIRROR](rgb, Box(0, 0, 1, 1))[:, ::-1] == rgb).all()
