@@ -14,12 +14,24 @@ ANALYZE_SERVICE = "hair.analysis.v1.AnalyzeService"
 WORKER_SERVICE = "hair.worker.v1.WorkerService"
 
 TOKEN_KEY = "x-internal-token"  # noqa: S105  (the name of the metadata key, not a secret)
+"""Printable ASCII only, on both sides; see `password_problem`."""
 REQUEST_ID_KEY = "x-request-id"
 CALL_ID_KEY = "x-call-id"
 HEALTH_REASON_KEY = "x-health-reason"
 
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 """Both sides, both directions. gRPC's default of 4 MiB is per side and direction and answers RESOURCE_EXHAUSTED."""
+
+
+def password_problem(password: str) -> str:
+    """Why gRPC metadata could not carry `password`; empty when it can. Never a piece of it."""
+    if not password:
+        return "is empty"
+    if not (password.isascii() and password.isprintable()):
+        return "only printable ASCII: gRPC metadata carries nothing else"
+    if password != password.strip():
+        return "no space at either end: gRPC metadata drops it"
+    return ""
 
 
 class WorkerReason(StrEnum):

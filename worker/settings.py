@@ -24,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from hairmesh.wire import password_problem
 from vision.types import Stage
 
 DEFAULT_CONFIG = Path("worker_config.json")
@@ -34,12 +35,9 @@ class SettingsError(Exception):
     """The configuration cannot be used; the message says which key and why, never its value."""
 
 
-def _printable_ascii(password: SecretStr) -> SecretStr:
-    text = password.get_secret_value()
-    if not text or not all("!" <= letter <= "~" for letter in text):
-        raise ValueError(
-            "a password is printable ASCII without blanks, at least one letter: gRPC metadata carries no other"
-        )
+def _for_metadata(password: SecretStr) -> SecretStr:
+    if problem := password_problem(password.get_secret_value()):
+        raise ValueError(problem)
     return password
 
 
@@ -47,12 +45,12 @@ def _expanded(path: Path) -> Path:
     return path.expanduser()
 
 
-Password = Annotated[SecretStr, AfterValidator(_printable_ascii)]
+Password = Annotated[SecretStr, AfterValidator(_for_metadata)]
 FilePath = Annotated[Path, AfterValidator(_expanded)]
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
 
 
 class TlsSettings(_Section):
@@ -91,6 +89,21 @@ class ModelsSettings(_Section):
         return self
 
 
+class GrowthSettings(_Section):
+    """What grows hair. Nothing is built yet: growth calls answer UNIMPLEMENTED."""
+
+    backend: Literal["none"] = "none"
+    comfyui_url: None = None
+    workflow: None = None
+
+    @field_validator("backend", mode="before")
+    @classmethod
+    def _built(cls, backend: object) -> object:
+        if backend != "none":
+            raise ValueError("only none is built yet")
+        return backend
+
+
 class HealthSettings(_Section):
     """When this worker takes itself out."""
 
@@ -100,6 +113,12 @@ class HealthSettings(_Section):
     """Back above so much, GiB; not below `min_free_gb`."""
     disk_paths: tuple[FilePath, ...] = Field(default=(Path(),), min_length=1)
     """Folders on the watched file systems, writable by the worker."""
+    check_deps: bool = True
+    """Whether `deps` are checked."""
+    deps_cache_seconds: PositiveFloat = 5.0
+    """How long the answer of one of `deps` counts, s."""
+    deps: tuple[()] = ()
+    """Servers this worker cannot do without. Nothing that it does needs one yet: must be empty."""
     canary_max_age_seconds: PositiveFloat = 30.0
     """The canary runs when its last good answer is older, s."""
     stall_after_seconds: Mapping[Stage, PositiveFloat] = Field(default_factory=dict)
@@ -123,6 +142,7 @@ class Settings(_Section):
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the models run; `auto` takes a GPU when there is one."""
     models: ModelsSettings = ModelsSettings()
+    growth: GrowthSettings = GrowthSettings()
     health: HealthSettings = HealthSettings()
     drain_delay_seconds: float = Field(default=3.0, ge=0)
     """After SIGTERM: go on serving so long, so that every edge has heard of it, s."""
@@ -157,6 +177,8 @@ def parse(text: str, environ: Mapping[str, str], *, listen: str | None = None, o
         values = json.loads(text)
     except json.JSONDecodeError as error:
         raise SettingsError(f"{origin}: not JSON (line {error.lineno}, column {error.colno})") from None
+    except (ValueError, RecursionError):  # thousands of digits, or of brackets
+        raise SettingsError(f"{origin}: not JSON that could be a configuration") from None
     if not isinstance(values, dict):
         raise SettingsError(f"{origin}: not a JSON object")
     for keys, name in _variables():
@@ -167,7 +189,7 @@ def parse(text: str, environ: Mapping[str, str], *, listen: str | None = None, o
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
-        problems = "; ".join(_in_words(problem["loc"], problem["msg"]) for problem in error.errors(include_input=False))
+        problems = "; ".join(_in_words(**problem) for problem in error.errors(include_input=False, include_url=False))
         raise SettingsError(f"{origin}: {problems}") from None
 
 
@@ -213,5 +235,9 @@ def _put(values: dict[str, object], keys: tuple[str, ...], value: object) -> Non
         target[keys[-1]] = value
 
 
-def _in_words(place: tuple[int | str, ...], message: str) -> str:
-    return f"{'.'.join(str(part) for part in place) or 'configuration'}: {message}"
+_WORDS = {"none_required": "is not built yet and must be null", "too_long": "is not built yet and must be empty"}
+
+
+def _in_words(*, type: str, loc: tuple[int | str, ...], msg: str, **_: object) -> str:  # noqa: A002  (pydantic's name)
+    place = ".".join(str(part) for part in loc) or "configuration"
+    return f"{place}: {_WORDS.get(type, msg.removeprefix('Value error, '))}"

@@ -90,12 +90,8 @@ def is_loopback(target: str) -> bool:
 
 def check_password(password: str) -> None:
     """Raise `ChannelSecurityError` for a password that gRPC metadata cannot carry."""
-    if not password:
-        raise ChannelSecurityError("shared_password: is empty")
-    if not (password.isascii() and password.isprintable()):
-        raise ChannelSecurityError("shared_password: only printable ASCII: gRPC metadata carries nothing else")
-    if password != password.strip():
-        raise ChannelSecurityError("shared_password: no space at either end: gRPC metadata drops it")
+    if problem := wire.password_problem(password):
+        raise ChannelSecurityError(f"shared_password: {problem}")
 
 
 @dataclass(frozen=True, slots=True)

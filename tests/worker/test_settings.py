@@ -27,7 +27,7 @@ def test_example_names_every_key() -> None:
     example = json.loads((ROOT / "worker_config.example.json").read_text())
     assert set(example) == set(Settings.model_fields)
     defaults = Settings.model_validate_json(MINIMAL)
-    for section in ("tls", "models", "health"):
+    for section in ("tls", "models", "growth", "health"):
         assert set(example[section]) == set(type(getattr(defaults, section)).model_fields)
 
 
@@ -65,10 +65,12 @@ def test_command_line_outranks_the_environment(tmp_path: Path) -> None:
         ({"accept_passwords": []}, "accept_passwords"),
         ({"accept_passwords": ["a", ""]}, "accept_passwords.1"),
         ({"accept_passwords": ["密码"]}, "printable ASCII"),
-        ({"accept_passwords": ["two words"]}, "without blanks"),
+        ({"accept_passwords": [" padded"]}, "no space at either end"),
         ({"accept_password": ["a"]}, "accept_password: Extra inputs"),
-        ({"health": {"deps": []}}, "health.deps: Extra inputs"),
-        ({"growth": {"backend": "local"}}, "growth: Extra inputs"),
+        ({"health": {"deps": [{"name": "comfyui"}]}}, "health.deps: is not built yet and must be empty"),
+        ({"growth": {"backend": "local"}}, "growth.backend: only none is built yet"),
+        ({"growth": {"comfyui_url": "http://h"}}, "growth.comfyui_url: is not built yet and must be null"),
+        ({"drain_grace_seconds": float("inf")}, "drain_grace_seconds: Input should be a finite number"),
         ({"health": {"min_free_gb": 7}}, "resume_free_gb is below"),
         ({"health": {"stall_after_seconds": {"thinking": 3}}}, "health.stall_after_seconds.thinking"),
         ({"health": {"stall_after_seconds": {"parsing": 0}}}, "greater than 0"),
@@ -90,7 +92,11 @@ def test_bad_values_are_refused_by_key_without_repeating_them(change: dict[str, 
     assert "SENTINEL" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", '{"accept_passwords": ["SENTINEL"'])
+@pytest.mark.parametrize(
+    "text",
+    ["", "[]", "{", '{"accept_passwords": ["SENTINEL"', "[" * 100_000, '{"drain_grace_seconds": ' + "1" * 5_000 + "}"],
+    ids=lambda text: text[:20],
+)
 def test_half_a_file_is_refused(text: str) -> None:
     with pytest.raises(SettingsError, match=r"^w\.json: not (a )?JSON"):
         parsed(text)
