@@ -4,8 +4,8 @@ All transitions stand in `TRANSITIONS`. Two rules stand above it:
 
 - A cooldown outranks every probe and everything the worker says of itself: EJECTED ends only after it, by the next good
   probe (SERVING) or by enough bad ones (NOT_SERVING).
-- Nothing but good probes ever brings a worker back. What it says (`Watch`, `WatchStatus`) can take it out at once, and
-  otherwise only causes a probe.
+- Nothing but good probes, begun after its last bad news, ever brings a worker back. What it says (`Watch`,
+  `WatchStatus`) can take it out at once, and otherwise only causes a probe.
 
 An illegal transition raises `IllegalTransitionError` and changes nothing.
 """
@@ -130,6 +130,8 @@ class Endpoint:
         """A stream broke since the last probe began."""
         self._confirming = False
         """The running probe began after a stream broke: no connection again means gone."""
+        self._overtaken = False
+        """Since the running probe began the worker said otherwise, or failed: its good answer is out of date."""
 
         self.ejections = 0
         """Doublings that the next cooldown gets."""
@@ -173,11 +175,14 @@ class Endpoint:
     def probe_began(self) -> None:
         """An active check is on its way."""
         self.probing = True
+        self._overtaken = False
         self._confirming, self.connection_lost = self.connection_lost, False
 
     def probe_ended(self, now_s: float, result: ProbeResult, evidence: str) -> None:
         """Count one active check and let the thresholds decide."""
         self.probing = False
+        if result is ProbeResult.GOOD and self._overtaken:
+            return  # the next one decides
         cooling = self.cooldown_left_s(now_s) > 0
         if result is ProbeResult.GOOD:
             self.good_probes += 1
@@ -245,6 +250,7 @@ class Endpoint:
         by_probe = trigger in {Trigger.PROBES_GOOD, Trigger.PROBES_BAD}
         if trigger not in row or (by_probe and self.cooldown_left_s(now_s) > 0):
             raise IllegalTransitionError(f"{self!r}: {trigger.name}")
+        self._overtaken |= not by_probe
         after = row[trigger]
         if after is STAYS:
             return

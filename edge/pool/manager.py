@@ -21,7 +21,7 @@ from edge.pool.leases import Leases
 from edge.pool.outbox import Outbox
 from edge.pool.picker import pick
 from edge.pool.snapshot import EndpointSnapshot, PoolSnapshot
-from edge.pool.verdicts import Verdict, cause_of, judge
+from edge.pool.verdicts import Verdict, cause_of, judge, proves_slot_free
 
 _FAILURES = frozenset({Verdict.FAILED, Verdict.AUTH, Verdict.TOOK_ITSELF_OUT})
 
@@ -173,7 +173,7 @@ class Pool:
         endpoint = self._fleet.by_target[request.endpoint]
         full_time = request.attempt_s >= self._dispatch.attempt_timeout_s(slow=request.slow)
         verdict = judge(event.code, event.reason, full_time=full_time)
-        if verdict is Verdict.GOOD or event.reason:
+        if proves_slot_free(event.code, event.reason):
             self._leases.give_back(endpoint.target, request.call_id)
         else:
             self._leave_behind(request, now_s)

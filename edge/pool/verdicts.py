@@ -63,6 +63,9 @@ BY_REASON: Mapping[tuple[Code, str], Verdict] = {
 }
 """Where the worker's own reason changes what the code says."""
 
+_CUT_OFF = frozenset({Code.DEADLINE_EXCEEDED, Code.ABORTED, Code.CANCELLED})
+"""Codes of calls that were ended from outside: with or without a reason of the worker's, its thread may compute on."""
+
 CAUSES: Mapping[str, Cause] = {
     "starting": Cause.MODELS,
     "disk": Cause.DISK,
@@ -89,3 +92,12 @@ def judge(code: Code, reason: str, *, full_time: bool) -> Verdict:
     if code is Code.DEADLINE_EXCEEDED and not full_time:
         return Verdict.OUT_OF_TIME
     return BY_REASON.get((code, reason), BY_CODE[code])
+
+
+def proves_slot_free(code: Code, reason: str) -> bool:
+    """Whether an attempt that ended like this has left the worker's slot for certain: by the worker's own answer.
+
+    One that drains may have refused the call, or have cut it off.
+    """
+    said_by_worker = code is Code.OK or reason != ""
+    return said_by_worker and code not in _CUT_OFF and reason != WorkerReason.DRAINING

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -191,6 +192,29 @@ def test_the_cause_comes_from_its_status_in_either_order(status_first: bool) -> 
     if status_first:
         bench.tell(ev.HealthTold(1.1, A, serving=False))
     assert repr(bench[A]) == "<a:1 NOT_SERVING(disk)>"
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        lambda now_s: ev.HealthTold(now_s, A, serving=False),
+        lambda now_s: ev.StatusTold(now_s, A, asked_s=now_s, boot_id="boot-1", cause=ev.Cause.DISK),
+        lambda now_s: ev.CallEnded(now_s, "edge-1", ev.Code.UNAVAILABLE, "DISK"),
+        lambda now_s: ev.CallEnded(now_s, "edge-1", ev.Code.INTERNAL),
+    ],
+    ids=["watch", "status", "refusal", "failure without cooldown"],
+)
+def test_a_good_probe_from_before_the_bad_news_brings_nobody_back(word: Callable[[float], ev.Event]) -> None:
+    bench = Bench(A, B, health=HealthCheckConfig(cooldown_seconds=0)).online()
+    assert bench.runs_on(bench.call(9.0)) == A
+    bench.tell(ev.Tick(10.0))
+    assert bench[A].probing
+    bench.tell(word(10.1))
+    bench.probed(A, GOOD, 10.2)
+    assert not bench[A].online
+    bench.tell(ev.Tick(11.4))
+    bench.probed(A, GOOD, 11.5)
+    assert bench[A].online
 
 
 # connection lost
@@ -438,6 +462,36 @@ def test_a_cancelled_call_keeps_the_slot_until_the_worker_tells_it_free() -> Non
     assert not bench.runs_on(waiting), "its thread still computes"
     bench.status(A, 3.0, asked_s=2.1)
     assert bench.runs_on(waiting) == A
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (ev.Code.DEADLINE_EXCEEDED, ""),
+        (ev.Code.DEADLINE_EXCEEDED, "DEADLINE"),
+        (ev.Code.ABORTED, "CANCELLED"),
+        (ev.Code.UNAVAILABLE, ""),
+        (ev.Code.UNAVAILABLE, "DRAINING"),
+    ],
+)
+def test_a_call_that_was_cut_off_keeps_the_slot_whoever_says_so(code: ev.Code, reason: str) -> None:
+    bench = Bench(A, B).online()
+    call_id = bench.call(1.0, timeout_s=5.0)
+    assert ev.AskStatus(A) in bench.ended(call_id, 6.0, code, reason)
+    assert bench.pool.snapshot(6.0).endpoints[0].left_behind
+    bench.status(A, 6.1, taken=True, call_id=call_id)
+    assert bench.pool.snapshot(6.2).endpoints[0].left_behind, "its thread still computes"
+    bench.status(A, 6.5, asked_s=6.1)
+    assert bench.pool.snapshot(6.5).endpoints[0].call_id == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"), [(ev.Code.OK, ""), (ev.Code.FAILED_PRECONDITION, "NO_FACE"), (ev.Code.UNAVAILABLE, "DISK")]
+)
+def test_the_worker_s_own_answer_gives_the_slot_back(code: ev.Code, reason: str) -> None:
+    bench = Bench(A).online()
+    bench.ended(bench.call(1.0), 2.0, code, reason)
+    assert bench.pool.snapshot(2.0).endpoints[0].call_id == ""
 
 
 def test_a_status_from_before_the_end_proves_nothing() -> None:
