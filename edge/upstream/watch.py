@@ -72,7 +72,7 @@ class Watch:
                     serving = answer.status == health_pb2.HealthCheckResponse.SERVING
                     self._emit(ev.HealthTold(time.monotonic(), target, serving))
             except grpc.aio.AioRpcError as error:
-                lost = self._is_lost("Watch", error)
+                lost = self._is_lost("Watch", error, heard=heard)
             if lost:  # also before the first message: a stream that waits for a connection does not end
                 self._emit(ev.ConnectionLost(time.monotonic(), target))
             pause_s = await _pause(pause_s, heard=heard)
@@ -89,13 +89,18 @@ class Watch:
                     heard = True
                     self._emit(_told(target, asked_s, answer.status))
             except grpc.aio.AioRpcError as error:
-                self._is_lost("WatchStatus", error)
+                self._is_lost("WatchStatus", error, heard=heard)
             self._emit(ev.StatusLost(time.monotonic(), target))
             pause_s = await _pause(pause_s, heard=heard)
 
-    def _is_lost(self, stream: str, error: grpc.aio.AioRpcError) -> bool:
-        """Whether its connection broke, which shows in the pool; that the worker refused it is said here, once."""
+    def _is_lost(self, stream: str, error: grpc.aio.AioRpcError, *, heard: bool) -> bool:
+        """Whether its connection broke, which shows in the pool; that the worker refused it is said here, once.
+
+        Once it was heard, another refusal is news.
+        """
         code = error.code()
+        if heard:
+            self._refused.pop(stream, None)
         lost = code in _CONNECTION_LOST
         if not lost and self._refused.get(stream) is not code:
             self._refused[stream] = code

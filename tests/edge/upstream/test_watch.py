@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from edge.calls import Call
 from edge.pool.config import HealthCheckConfig
 from tests.edge.upstream.conftest import MakeDriver, MakeWorkers, Spawn, until
-from tests.fakes.worker import Refuse
+from tests.fakes.worker import PASSWORD, Refuse
 
 SELDOM = HealthCheckConfig(interval_seconds=3_600)
 """No probe comes by itself within a test."""
@@ -111,6 +111,26 @@ async def test_a_refused_stream_is_said_in_the_log(workers: MakeWorkers, driver:
         await driver(worker.address, password="wrong")
         await until(lambda: {line.get("stream") for line in lines} >= {"Watch", "WatchStatus"})
     assert {line["code"] for line in lines if line["event"] == "stream_refused"} == {"UNAUTHENTICATED"}
+
+
+async def test_a_stream_refused_again_after_it_was_heard_is_said_again(
+    workers: MakeWorkers, driver: MakeDriver
+) -> None:
+    (worker,) = await workers(1)
+
+    def refusals() -> int:
+        return sum(line.get("stream") == "WatchStatus" for line in lines)
+
+    with capture_logs() as lines:
+        mesh = await driver(worker.address, password="new", health=HealthCheckConfig(interval_seconds=0.05))
+        await until(lambda: refusals() == 1)
+        worker.password = "new"
+        worker.tell(serving=False, cause="disk")
+        await until(lambda: mesh.snapshot().endpoints[0].cause == "disk")
+        worker.password = PASSWORD
+        await worker.stop()
+        await worker.start()
+        await until(lambda: refusals() == 2)
 
 
 async def test_many_workers_are_probed_and_watched_at_once(workers: MakeWorkers, driver: MakeDriver) -> None:
