@@ -95,8 +95,8 @@ class Service:
         pid = json.loads(self._contact.read_text())["edge_pid"]
         try:
             os.kill(pid, 0)
-        except ProcessLookupError:
-            return  # left behind by a killed one
+        except (ProcessLookupError, PermissionError):
+            return  # left behind by a killed one; its number may be somebody else's by now
         raise StackError(f"already running: {self._contact} names edge pid {pid}")
 
     def _say(self, text: str) -> None:

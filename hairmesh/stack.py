@@ -55,10 +55,12 @@ def free_ports(count: int) -> list[int]:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only this user can read, from its first byte on."""
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+    """Write a file that only this user can read, and that whoever waits for it finds whole."""
+    part = path.with_name(f"{path.name}.part")
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)
+    part.replace(path)
 
 
 @contextmanager

@@ -4,16 +4,15 @@
 # interpreter that has them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-python=${PYTHON:-.venv/bin/python}
+python=$(realpath -s "$(command -v "${PYTHON:-.venv/bin/python}")")
 committed=protos/python/hair
 
 new=$(mktemp -d)
 trap 'rm -rf "$new"' EXIT
 mapfile -t files < <(cd protos && find hair -name '*.proto' | LC_ALL=C sort)
 (
-  python_abs=$(cd "$(dirname "$python")" && pwd)/$(basename "$python")
   cd protos
-  PATH="$(dirname "$python_abs"):$PATH" "$python_abs" -m grpc_tools.protoc -I. \
+  PATH="$(dirname "$python"):$PATH" "$python" -m grpc_tools.protoc -I. \
     --python_out="$new" --grpc_python_out="$new" \
     --mypy_out=quiet:"$new" --mypy_grpc_out=quiet:"$new" \
     "${files[@]}"

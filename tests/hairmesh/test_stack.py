@@ -30,6 +30,20 @@ def test_private_files_are_private_even_over_a_public_one(tmp_path: Path) -> Non
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+def test_private_files_are_whole_when_they_appear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, appeared = tmp_path / "secret.json", []
+    replace = Path.replace
+
+    def look(part: Path, target: Path) -> Path:
+        appeared.append((part.read_text(), target.exists()))
+        return replace(part, target)
+
+    monkeypatch.setattr(Path, "replace", look)
+    write_private(path, "whole")
+    assert appeared == [("whole", False)]
+    assert [file.name for file in tmp_path.iterdir()] == ["secret.json"]
+
+
 def test_terminated_like_interrupted() -> None:
     with pytest.raises(KeyboardInterrupt), ends_on_signals():
         signal.raise_signal(signal.SIGTERM)

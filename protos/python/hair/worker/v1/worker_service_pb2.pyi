@@ -286,7 +286,7 @@ class CallInFlight(_message.Message):
     age_s: _builtins.float
     """Age of the occupation, in seconds."""
     stage: _builtins.str
-    """Stage that runs now, such as `parsing`."""
+    """Stage that runs now, such as `parsing`; empty before the first one."""
     step_counter: _builtins.int
     """Monotonic progress counter: moves with every stage and step."""
     still_s: _builtins.float
@@ -444,7 +444,7 @@ class WorkerStatus(_message.Message):
     live: _builtins.bool
     """Whether restarting the process would not help."""
     device: _builtins.str
-    """Device the models run on: `cpu` or `cuda:0`."""
+    """Device the models run on: `cpu` or `cuda`; empty before they are loaded."""
     @_builtins.property
     def start_time(self) -> _timestamp_pb2.Timestamp:
         """When the process started."""
@@ -463,7 +463,7 @@ class WorkerStatus(_message.Message):
 
     @_builtins.property
     def versions(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Versions by name: `hairmesh`, `face_landmarker`, `bisenet`, `torch` and so on."""
+        """Versions by name: `hairmesh`, `face_landmarker`, `parser`, `parser_runtime` and so on; models by the beginning of their hash."""
 
     @_builtins.property
     def capabilities(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
