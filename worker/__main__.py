@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import structlog
 import typer
@@ -27,7 +27,9 @@ def run(
     listen: Annotated[
         str | None, typer.Option(help="Overrides the configuration; port 0 takes a free one.", metavar="HOST:PORT")
     ] = None,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], typer.Option(help="Least that is logged.")
+    ] = "info",
 ) -> None:
     """Run a HairMesh worker: one call at a time over gRPC, with health that proves progress.
 

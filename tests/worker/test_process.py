@@ -287,6 +287,12 @@ async def test_loose_permissions_and_missing_models_are_said(tmp_path: Path) -> 
         assert await worker.end() == 0
 
 
+async def test_an_unknown_log_level_is_wrong_usage() -> None:
+    async with process("worker", "--log-level", "loud") as worker:
+        assert await worker.end() == 2
+        assert "'loud'" in "".join(worker.lines)
+
+
 async def test_help_names_the_options() -> None:
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "worker", "--help", cwd=ROOT, stdout=asyncio.subprocess.PIPE
