@@ -1,4 +1,7 @@
-"""Who may import whom: the contracts stand in pyproject.toml under `tool.importlinter`."""
+"""Who may import whom: the contracts stand in pyproject.toml under `tool.importlinter`.
+
+What decides without I/O and without a clock is listed here, with all that it may import.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+DECIDES = {
+    *(f"edge.pool.{path.stem}" for path in (ROOT / "edge" / "pool").glob("*.py") if path.stem != "__init__"),
+    "hairmesh.wire",
+    "worker.doubt",
+    "worker.health.checks",
+    "worker.health.report",
+    "worker.health.verdict",
+    "worker.service_times",
+    "worker.slot",
+    "worker.thresholds",
+}
+HARMLESS = {"__future__", "collections", "dataclasses", "enum", "math", "random", "re", "statistics", "types", "typing"}
 HEAVY = ("torch", "mediapipe", "cv2", "numpy", "onnxruntime", "PIL", "worker", "vision")
 
 
@@ -27,6 +42,20 @@ def test_edge_process_loads_nothing_heavy(module: str) -> None:
 
 def test_worker_process_does_not_load_the_edge() -> None:
     assert "edge" not in modules_after_importing("worker.__main__")
+
+
+@pytest.mark.parametrize("module", sorted(DECIDES))
+def test_what_decides_imports_only_what_is_harmless(module: str) -> None:
+    tree = ast.parse((ROOT / f"{module.replace('.', '/')}.py").read_text())
+    imported = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            whole = {f"{node.module}.{alias.name}" for alias in node.names} & DECIDES
+            imported |= whole or {str(node.module)}
+    assert {name for name in imported - DECIDES if name.partition(".")[0] not in HARMLESS} == set()
 
 
 def test_pool_draws_no_randomness_of_its_own() -> None:
