@@ -21,6 +21,8 @@ HEALTH_REASON_KEY = "x-health-reason"
 
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 """Both sides, both directions. gRPC's default of 4 MiB is per side and direction and answers RESOURCE_EXHAUSTED."""
+MAX_OUTPUT_SIDE_PX = 4096
+"""Long side of a picture in an answer: at most so long, so that even a picture that does not compress fits in."""
 
 
 def password_problem(password: str) -> str:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from hair.analysis.v1 import common_pb2, measure_pb2
 
+from hairmesh.wire import MAX_OUTPUT_SIDE_PX
 from vision.errors import DetailValue, Reason
 from vision.types import (
     EncodedImage,
@@ -31,7 +32,7 @@ from vision.types import (
 from worker.refusals import Refusal
 
 PUPILLARY_DISTANCE_MM = (40.0, 80.0)
-MAX_OUTPUT_SIDE_PX = (200, 8192)
+OUTPUT_SIDE_PX = (200, MAX_OUTPUT_SIDE_PX)
 DEFAULT_OUTPUT_SIDE_PX = 2048
 
 _LANGS: Mapping[int, Lang] = MappingProxyType(
@@ -93,7 +94,7 @@ def _lang(options: common_pb2.CallOptions) -> Lang:
 
 
 def _max_output_side_px(options: common_pb2.CallOptions) -> int:
-    low, high = MAX_OUTPUT_SIDE_PX
+    low, high = OUTPUT_SIDE_PX
     side_px = options.max_output_side_px or DEFAULT_OUTPUT_SIDE_PX
     if not low <= side_px <= high:
         raise invalid("options.max_output_side_px", {"min": low, "max": high, "unit": "px"})

@@ -9,8 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.upstream.channel import ChannelSecurityError, check_password
-from hairmesh.wire import password_problem
+from hairmesh.wire import MAX_MESSAGE_BYTES, MAX_OUTPUT_SIDE_PX, password_problem
 from worker.settings import SettingsError, parse
+
+
+def test_the_largest_picture_fits_into_a_message_even_when_it_does_not_compress() -> None:
+    rgb_bytes = 3 * MAX_OUTPUT_SIDE_PX**2
+    assert rgb_bytes * 1.01 + 1_000_000 < MAX_MESSAGE_BYTES  # PNG's own bytes, and the numbers beside it
 
 
 @given(

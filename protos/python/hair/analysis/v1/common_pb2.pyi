@@ -196,7 +196,7 @@ class CallOptions(_message.Message):
     lang: Global___Language.ValueType
     """Language of labels inside pictures."""
     max_output_side_px: _builtins.int
-    """Longest side of any picture in the answer, in pixels; 0 means 2048."""
+    """Longest side of any picture in the answer, in pixels, 200 to 4096; 0 means 2048."""
     def __init__(
         self,
         *,
