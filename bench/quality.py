@@ -116,7 +116,7 @@ def trichion(look: Looker) -> Figures:
         repeat = offset(reference, reference.apart, landmarks)
         repeats.append(abs(repeat.up_pct))
         sure = 100 * reference.sure_px / np.linalg.norm(landmarks.points[152] - reference.place)
-        row = [reference.picture, f"{repeat.up_pct:+.2f}", f"±{sure:.1f}"]
+        row = [Path(reference.picture).stem, f"{repeat.up_pct:+.2f}", f"±{sure:.1f}"]
         if isinstance(facts, PhotoError) or facts.hairline.trichion is None:
             said = facts.reason.value if isinstance(facts, PhotoError) else facts.hairline.status.value
             rows.append([*row, f"not scored: {said}", "", ""])

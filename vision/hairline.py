@@ -50,8 +50,9 @@ BEYOND = (0.02, 0.10)
 LOWEST = 0.175
 """In face units, or 0.525 middle courts. Adults have 0.85 ± 0.09 (callipers; `vision.norms.COURTS`): that is 3.6
 standard deviations below. Bangs that end above this are not recognised."""
-LOWEST_COSINE = 0.8
-"""To the sides the limit rises as a level line would, as far as this cosine of the ray's angle."""
+LOWEST_COSINE = 0.7
+"""To the sides the limit rises as a level line would, up to this cosine of the ray's angle: hair that falls over the
+temple comes nearer than 0.25, the test portraits' hairlines lie at 0.26 and more."""
 RELIEF_FROM = 0.05
 RELIEF_MARGIN = 0.035
 """The forehead is looked at from here up to so far below the edge, in face units."""
