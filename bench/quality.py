@@ -11,8 +11,9 @@ rendered eyes of known size.
 
 What was set by these very pictures: `vision.hair_edge.EQUAL_SEPARATION`, how much the photo's colours count against
 the parser (the table says what becomes of the error when it is chosen on one half of the pictures and used on the
-other), and the limits of `vision.hairline`, which stand between these portraits and negatives. The selfies of the same
-ten people were not used for anything: all of them ought to be observed.
+other), the limits of `vision.hairline`, which stand between these portraits and negatives, and the standard deviations
+of `vision.anthropometry` and `vision.iris`, which were made wide enough for these variants. The selfies of the same ten
+people were not used for anything: all of them ought to be observed.
 """
 
 from __future__ import annotations
