@@ -47,12 +47,16 @@ def spread(wanted: Sequence[float], sizes: Sequence[float], gap: float, low: flo
     return centres
 
 
+ALONG_AXIS_PX = 1e-9
+"""A line that moves less than this along an axis does not move along it: its slope would say nothing."""
+
+
 def crosses(rect: Rect, line: NDArray[np.float64]) -> bool:
-    """Whether a straight line (2, 2), end to end, passes through `rect`."""
+    """Whether a straight line (2, 2), end to end, passes through `rect`; one without length is a point."""
     start, step = line[0], line[1] - line[0]
     first, last = 0.0, 1.0
     for axis, low, high in ((0, rect.x, rect.right), (1, rect.y, rect.bottom)):
-        if step[axis] == 0:
+        if abs(step[axis]) < ALONG_AXIS_PX:
             if not low < start[axis] < high:
                 return False
             continue

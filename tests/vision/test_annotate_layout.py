@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vision.drawing import Rect, dashes
+from vision.drawing import Picture, Rect, Stroke, dashes, render
 from vision.label_layout import Detail, FaceFrame, crosses, spread
 
 places = st.floats(-1e3, 1e3)
@@ -56,13 +56,16 @@ points = st.tuples(st.floats(-50, 50), st.floats(-50, 50))
 
 
 @given(points, points)
+@example((0.0, 0.0), (0.0, 1.11e-308))
+@example((-50.0, 0.0), (50.0, 5e-324))
+@example((-20.0, -10.0), (-20.0, -10.0 + 2e-15))
 def test_crosses_agrees_with_points_along_the_line(start: tuple[float, float], end: tuple[float, float]) -> None:
     rect = Rect(-20, -10, 40, 20)
     along = np.linspace(0, 1, 2001)[:, None]
     line = np.array([start, end])
     walk = line[0] + along * (line[1] - line[0])
     inside = ((walk > (rect.x + 0.1, rect.y + 0.1)) & (walk < (rect.right - 0.1, rect.bottom - 0.1))).all(axis=1)
-    if inside.any() and (start != end):
+    if inside.any():
         assert crosses(rect, line)
     if crosses(rect, line):
         near = ((walk > (rect.x - 0.1, rect.y - 0.1)) & (walk < (rect.right + 0.1, rect.bottom + 0.1))).all(axis=1)
@@ -104,3 +107,17 @@ def test_dashes_cover_their_share_of_the_line() -> None:
     assert drawn == pytest.approx(35.0)
     corner = next(piece for piece in pieces if len(piece) > 2 or (piece == (30.0, 0.0)).all(axis=1).any())
     assert (corner == (30.0, 0.0)).all(axis=1).any()
+
+
+@given(st.lists(points, min_size=1, max_size=5), st.floats(0.5, 20), st.floats(0, 20))
+@example([(0.0, 0.0), (0.0, 1.11e-308)], 5.0, 5.0)
+@example([(3.0, 4.0), (3.0, 4.0)], 5.0, 5.0)
+@example([(0.0, 0.0), (0.0, 5e-324), (5e-324, 5e-324)], 5.0, 5.0)
+def test_lines_of_any_length_are_dashed_and_painted(line: list[tuple[float, float]], on: float, off: float) -> None:
+    placed = np.array(line) + 60.0
+    for piece in (*dashes(np.array(line), on, off), *dashes(placed, on, off)):
+        assert np.isfinite(piece).all()
+        assert np.abs(piece).max() <= 110.0 + 1e-6
+    photo = np.zeros((120, 120, 3), dtype=np.uint8)
+    for dash_px in (None, (on, off)):
+        render(photo, Picture(120, 120, Rect(0, 0, 120, 120), (Stroke(placed, (255, 255, 255), 2.0, dash_px=dash_px),)))
