@@ -171,7 +171,7 @@ class Worker:
         await self._drain.wait_refusing()
         if not await self._runner.free_within(self._settings.drain_grace_seconds):
             log.warning("grace_over", advice="the running call is cut off; its caller may try another worker")
-            await self._analyze.cut_off()
+            await self._analyze.cut_off(self._thresholds.close_s)
         self._news.close()
         await self._server.stop(self._thresholds.close_s)
         for task in self._tasks:

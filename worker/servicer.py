@@ -142,14 +142,17 @@ class AnalyzeServicer(AnalyzeServiceServicer):
         await _refuse_not_built("GrowRegion", request.photo.data, context)
         yield growth_pb2.GrowRegionResponse()
 
-    async def cut_off(self) -> None:
-        """End every handler that still waits for its thread: the callers are told, the threads see the flag."""
+    async def cut_off(self, timeout_s: float) -> None:
+        """End every handler that still waits for its thread: the callers are told, the threads see the flag.
+
+        One whose connection takes nothing any more is left after `timeout_s`.
+        """
         self._cutting_off = True
         waiting = set(self._waiting)
         for handler in waiting:
             handler.cancel()
         if waiting:
-            await asyncio.wait(waiting)
+            await asyncio.wait(waiting, timeout=timeout_s)
 
     async def _answer(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import grpc
 import pytest
@@ -14,6 +15,7 @@ from hairmesh.wire import ANALYZE_SERVICE
 from tests.worker.fakes import FROZEN, HOLDS, LOSES_ACCELERATOR, NO_FACE, OK, FakePipeline, MissingModels
 from tests.worker.harness import NOT_SERVING, QUICK, SERVING, TOKEN, Client, refused, released, running, started
 from vision.errors import ModelError
+from worker import servicer
 from worker.health.monitor import HealthMonitor
 from worker.health.report import Report
 
@@ -302,6 +304,21 @@ async def test_call_over_the_grace_time_is_cut_off_with_a_reason(pipeline: FakeP
         assert await worker.stop()
         code, info, _details = await call
         assert (code, info.reason) == (grpc.StatusCode.UNAVAILABLE, "DRAINING")
+
+
+async def test_a_caller_that_takes_nothing_does_not_hold_up_the_end(
+    pipeline: FakePipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def never_sent(*_: object) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(servicer, "_refuse", never_sent)
+    short = replace(QUICK, close_s=0.1)
+    async with running(pipeline.load, drain_grace_seconds=0.1, thresholds=short) as (worker, client):
+        call = asyncio.ensure_future(refused(client.measure(HOLDS)))
+        await started(pipeline)
+        assert await worker.stop()
+        await call
 
 
 @pytest.mark.parametrize(

@@ -110,15 +110,19 @@ class DiskCheck:
         if self._min_free_gib == 0:
             return ""
         t = self._thresholds
-        limit_gib = self._resume_free_gib if self._out_reason else self._min_free_gib
+        coming_back = self._out_reason and not self._is_below(self._min_free_gib)
+        limit_gib = self._resume_free_gib if coming_back else self._min_free_gib
         findings = (
             ("disk_does_not_answer", self._is_stale(reading.free_at_s, t.disk_free_period_s, now_s)),
             ("disk_write_hangs", self._is_stale(reading.write_at_s, t.disk_write_period_s, now_s)),
             (f"disk_unreadable:{reading.free_error}", bool(reading.free_error)),
             (f"disk_write_failed:{reading.write_error}", bool(reading.write_error)),
-            (f"disk_free_below_{limit_gib:.1f}g", reading.free_gib is not None and reading.free_gib < limit_gib),
+            (f"disk_free_below_{limit_gib:.1f}g", self._is_below(limit_gib)),
         )
         return next((reason for reason, holds in findings if holds), "")
+
+    def _is_below(self, limit_gib: float) -> bool:
+        return self._reading.free_gib is not None and self._reading.free_gib < limit_gib
 
     def _is_stale(self, at_s: float | None, interval_s: float, now_s: float) -> bool:
         since_s = self._fresh_from_s if at_s is None else max(at_s, self._fresh_from_s)

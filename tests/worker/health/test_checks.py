@@ -59,6 +59,10 @@ def test_reasons_name_what_is_wrong() -> None:
     check = disk()
     check.update(fresh(4.0, 1.0), 1.0)
     assert check.result().reason == "disk_free_below_5.0g"
+    check.update(fresh(4.0, 1.1), 1.1)
+    assert check.result().reason == "disk_free_below_5.0g"  # the same as long as the same is wrong
+    check.update(fresh(5.5, 1.2), 1.2)
+    assert check.result().reason == "disk_free_below_6.0g"
     check.update(fresh(9.0, 1.25, write_error="ENOSPC"), 1.25)
     assert check.result().reason == "disk_write_failed:ENOSPC"
     check.update(fresh(9.0, 1.5, free_error="EIO"), 1.5)
