@@ -22,7 +22,7 @@ from vision.parsing import normalized, parse
 from vision.photo_warnings import find_warnings
 from vision.raster import Limits
 from vision.runtime import Device, ParserRuntime, load_parser
-from vision.scale import find_scale
+from vision.scale import doubts, find_scale
 from vision.types import (
     FaceLandmarks,
     Facts,
@@ -112,7 +112,7 @@ class Pipeline:
             scale=scale,
             measurements=measurements,
             face_shape=face_shape(measurements),
-            warnings=find_warnings(photo, landmarks, parsing),
+            warnings=(*find_warnings(photo, landmarks, parsing), *doubts(scale)),
         )
 
     def canary(self) -> None:

@@ -13,7 +13,17 @@ from numpy.typing import NDArray
 
 from vision.head import head_axes, spatial_points
 from vision.iris import EyePoints, fit_iris
-from vision.types import FaceLandmarks, IntervalCauses, IrisFit, Label, ParsingMap, Photo, Scale, ScaleSource
+from vision.types import (
+    FaceLandmarks,
+    IntervalCauses,
+    IrisFit,
+    Label,
+    ParsingMap,
+    Photo,
+    PhotoWarning,
+    Scale,
+    ScaleSource,
+)
 
 Array = NDArray[np.float64]
 
@@ -21,6 +31,7 @@ IRIS_MM = 11.7
 IRIS_SD_MM = 0.38
 """Horizontal visible iris diameter of Chinese adults."""
 Z95 = 1.96
+POPULATION_PCT = 100 * Z95 * IRIS_SD_MM / IRIS_MM
 
 LEFT_EYE = (473, 263, 362)
 RIGHT_EYE = (468, 33, 133)
@@ -44,41 +55,65 @@ without glasses, 0.59 with them."""
 GLASSES_PCT = 4.0
 """Lenses of ±3 dioptres at 12 mm make an iris look up to so much larger or smaller than the face around them."""
 
+MAX_TOTAL_PCT = 20.0
+"""Half-width of the whole interval from which irises give no millimetres: 27 to 38 for half-closed eyes, 11 and less
+for open ones. A width of the face that may be 120 or 190 mm helps nobody."""
+
 PUPIL_POINT_SD = 0.02
 """Standard deviation of a pupil's place, in iris diameters."""
 CALLER_SD_MM = 0.5
 """Of a pupillary distance as opticians measure it."""
 VERGENCE_PCT = 1.5
 """Eyes that look at a near camera stand so much closer than those that look into the distance."""
+DOUBTFUL_HALF_WIDTHS = 1.7
+"""A caller's scale so many half-widths of the 95 % interval from the irises' (99.9 %) is named as doubtful."""
 
 
 def find_scale(
     photo: Photo, landmarks: FaceLandmarks, parsing: ParsingMap, pupillary_distance_mm: float | None
 ) -> Scale:
-    """Scale at the plane of the irises. With a `pupillary_distance_mm` that replaces the iris; both irises are
-    fitted in any case.
+    """Scale at the plane of the irises; without `mm_per_px` where they are seen too badly to tell.
+
+    A `pupillary_distance_mm` replaces them; both are fitted in any case.
     """
     cosine, gaze_deg = _gaze(landmarks)
     left, right = (fit_iris(photo.rgb, _eye(landmarks, eye), cosine) for eye in (LEFT_EYE, RIGHT_EYE))
     left, right = _doubted(left, landmarks, LEFT_EYE), _doubted(right, landmarks, RIGHT_EYE)
     if pupillary_distance_mm is not None:
         return _from_pupils(landmarks, pupillary_distance_mm, left, right)
-    fits = [fit for fit in (left, right) if fit is not None and fit.weight > 0]
+    fits = _usable(left, right)
     if not fits:
         return Scale(None, None, IntervalCauses(0.0, 0.0, 0.0), left, right)
     diameter, sd = combined(fits)
     fit_pct = 100 * Z95 * sd / diameter
     if glasses_share(landmarks, parsing) > GLASSES_SHARE:
         fit_pct = float(np.hypot(fit_pct, GLASSES_PCT))
-    return Scale(
-        mm_per_px=IRIS_MM / diameter,
-        source=ScaleSource.IRIS,
-        causes=IntervalCauses(
-            population_pct=100 * Z95 * IRIS_SD_MM / IRIS_MM, fit_pct=fit_pct, pose_pct=_gaze_pct(gaze_deg)
-        ),
-        left_iris=left,
-        right_iris=right,
+    causes = IntervalCauses(population_pct=POPULATION_PCT, fit_pct=fit_pct, pose_pct=_gaze_pct(gaze_deg))
+    if causes.total_pct > MAX_TOTAL_PCT:
+        return Scale(None, None, causes, left, right)
+    return Scale(IRIS_MM / diameter, ScaleSource.IRIS, causes, left, right)
+
+
+def doubts(scale: Scale) -> tuple[PhotoWarning, ...]:
+    """What the reader should know of a scale: that there is none, or that the caller's contradicts the irises."""
+    if scale.mm_per_px is None:
+        half_width = scale.causes.total_pct or None  # None: no iris was found at all
+        return (PhotoWarning("SCALE_UNCERTAIN", half_width, MAX_TOTAL_PCT, "pct"),)
+    fits = _usable(scale.left_iris, scale.right_iris)
+    if scale.source is not ScaleSource.PUPILLARY_DISTANCE or not fits:
+        return ()
+    diameter, sd = combined(fits)
+    apart_pct = 100 * (scale.mm_per_px * diameter / IRIS_MM - 1)
+    limit_pct = DOUBTFUL_HALF_WIDTHS * float(
+        np.hypot(np.hypot(POPULATION_PCT, 100 * Z95 * sd / diameter), scale.causes.total_pct)
     )
+    if abs(apart_pct) <= limit_pct:
+        return ()
+    return (PhotoWarning("PUPILLARY_DISTANCE_DOUBTFUL", apart_pct, limit_pct, "pct"),)
+
+
+def _usable(left: IrisFit | None, right: IrisFit | None) -> list[IrisFit]:
+    return [fit for fit in (left, right) if fit is not None and fit.weight > 0]
 
 
 def combined(fits: list[IrisFit]) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import pytest
 
 from bench.portraits.eyes import IRIS_MM, IRISES, EyeLook, RenderedEyes, render
 from tests.vision.measured_faces import turned
-from vision.scale import combined, find_scale
+from vision.scale import MAX_TOTAL_PCT, combined, doubts, find_scale
 from vision.types import IrisFit, Label, ParsingMap, Photo, Scale, ScaleSource
 
 
@@ -131,3 +131,26 @@ def test_irises_that_differ_are_less_certain() -> None:
 def test_the_clearer_iris_counts_more() -> None:
     assert combined([fit(48, weight=0.2), fit(52)])[0] > 51
     assert combined([fit(48, sd_px=3), fit(52)])[0] > 51.5
+
+
+def test_irises_that_tell_nothing_give_no_millimetres_and_say_so() -> None:
+    eyes = render(EyeLook(24.0, upper_lid_mm=0.6, lower_lid_mm=1.2), seed=7)
+    scale = scale_of(eyes)
+    assert scale.mm_per_px is None
+    (warning,) = doubts(scale)
+    assert (warning.reason, warning.limit, warning.unit) == ("SCALE_UNCERTAIN", MAX_TOTAL_PCT, "pct")
+    assert warning.value is None or warning.value > MAX_TOTAL_PCT
+    assert scale_of(eyes, pupillary_distance_mm=63.0).mm_per_px is not None
+
+
+def test_a_pupillary_distance_that_contradicts_the_irises_is_doubted() -> None:
+    eyes = render(EyeLook(50.0), seed=8)
+    iris = scale_of(eyes)
+    assert iris.mm_per_px
+    assert doubts(iris) == ()
+    true_mm = 63.0 * iris.mm_per_px / (scale_of(eyes, 63.0).mm_per_px or 0.0)
+    assert doubts(scale_of(eyes, true_mm * 1.05)) == ()
+    for factor in (0.78, 1.28):
+        (warning,) = doubts(scale_of(eyes, true_mm * factor))
+        assert warning.reason == "PUPILLARY_DISTANCE_DOUBTFUL"
+        assert warning.value == pytest.approx(100 * (factor - 1), abs=1.0)
