@@ -61,6 +61,17 @@ def test_stubs_need_protobuf_and_grpc_only() -> None:
     assert names == {"protobuf", "grpcio"}
 
 
+def test_stubs_ask_for_the_versions_their_code_refuses_to_run_below() -> None:
+    asked = {name.name: name.specifier for name in map(Requirement, pyproject(ROOT / "protos")["dependencies"])}
+    for path in (ROOT / "protos" / "python").rglob("*_pb2*.py"):
+        code = path.read_text()
+        if path.name.endswith("_grpc.py"):
+            package, numbers = "grpcio", re.findall(r"GRPC_GENERATED_VERSION = '([\d.]+)'", code)[0].split(".")
+        else:
+            package, numbers = "protobuf", re.findall(r"Domain\.PUBLIC,\s+(\d+),\s+(\d+),\s+(\d+)", code)[0]
+        assert f">={'.'.join(numbers)}" in str(asked[package]).split(","), path
+
+
 def test_generated_code_is_current() -> None:
     script = ROOT / "scripts" / "gen_protos.sh"
     result = subprocess.run([script, "--check"], capture_output=True, text=True, check=False)
