@@ -104,6 +104,21 @@ def direct_peer(port: int, token: str, data: bytes) -> Callable[[], object]:
     return call
 
 
+def edge_config(folder: Path, listen: int, workers: Sequence[int], token: str) -> str:
+    """Our edge in front of the workers, as an operator would configure it."""
+    return json.dumps(
+        {
+            "listen": f"{LOOPBACK}:{listen}",
+            "public_base_url": f"http://{LOOPBACK}:{listen}",
+            "workers": [f"{LOOPBACK}:{port}" for port in workers],
+            "shared_password": token,
+            "admin_tokens": [secrets.token_urlsafe(24)],
+            "static": {"dir": str(folder / "static")},
+            "request_log": {"path": str(folder / "request_log.jsonl")},
+        }
+    )
+
+
 def envoy_config(folder: Path, listen: int, workers: Sequence[int]) -> Path:
     """Envoy's transcoder in front of the workers, fed with our own descriptors."""
     descriptors = folder / "descriptors.pb"
@@ -187,7 +202,7 @@ def main() -> None:
     args = parser.parse_args()
     token = secrets.token_urlsafe(24)
     data = photo()
-    edge_port, proxy_port, proxy_worker_port, envoy_port, *ports = free_ports(4 + CLIENTS)
+    edge_port, wide_port, proxy_port, proxy_worker_port, envoy_port, *ports = free_ports(5 + CLIENTS)
     with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         folder = Path(name)
         python = sys.executable
@@ -197,19 +212,11 @@ def main() -> None:
         for number, port in enumerate(ports, start=1):
             stack.enter_context(process(f"worker{number}", [*fake, "--port", str(port)], folder, environment))
             wait_for_port(port)
-        config = json.dumps(
-            {
-                "listen": f"{LOOPBACK}:{edge_port}",
-                "public_base_url": f"http://{LOOPBACK}:{edge_port}",
-                "workers": [f"{LOOPBACK}:{port}" for port in ports],
-                "shared_password": token,
-                "admin_tokens": [secrets.token_urlsafe(24)],
-                "static": {"dir": str(folder / "static")},
-            }
-        )
-        write_private(folder / "edge.json", config)
-        edge = str(Path(python).with_name("hairmesh-edge"))
-        stack.enter_context(process("edge", [edge, "--config", str(folder / "edge.json")], folder))
+        # One client meets one worker, whoever stands between them; several clients meet as many workers.
+        for label, port, behind in (("edge", edge_port, ports[:1]), ("edge4", wide_port, ports)):
+            write_private(folder / f"{label}.json", edge_config(folder / label, port, behind, token))
+            program = str(Path(python).with_name("hairmesh-edge"))
+            stack.enter_context(process(label, [program, "--config", str(folder / f"{label}.json")], folder))
         proxy = [python, "-m", "bench.peers.proxy_design"]
         worker_arguments = [*proxy, "worker", *size, "--port", str(proxy_worker_port)]
         stack.enter_context(process("proxy-worker", worker_arguments, folder))
@@ -217,27 +224,28 @@ def main() -> None:
         edge_arguments = [*proxy, "edge", "--port", str(proxy_port), "--worker", worker_url]
         stack.enter_context(process("proxy", [*edge_arguments, "--static", str(folder / "proxy")], folder))
         envoy = str(Path(python).with_name("envoy"))
-        arguments = [envoy, "-c", str(envoy_config(folder, envoy_port, ports)), "--concurrency", "2", "-l", "error"]
+        arguments = [envoy, "-c", str(envoy_config(folder, envoy_port, ports[:1])), "--concurrency", "2", "-l", "error"]
         stack.enter_context(process("envoy", [*arguments, "--use-dynamic-base-id"], folder))
-        for port in (edge_port, proxy_port, proxy_worker_port, envoy_port):
+        for port in (edge_port, wide_port, proxy_port, proxy_worker_port, envoy_port):
             wait_for_port(port)
 
         form, form_headers = multipart(data)
         transcoded = json.dumps({"photo": {"data": base64.b64encode(data).decode(), "mediaType": "image/jpeg"}})
         envoy_headers = {"Content-Type": "application/json", TOKEN_KEY: token}
         envoy_route = "/hair.analysis.v1.AnalyzeService/Measure"
-        edges = [HttpPeer(edge_port, ROUTE, form, form_headers) for _ in range(CLIENTS)]
+        edge = HttpPeer(edge_port, ROUTE, form, form_headers)
+        edges = [HttpPeer(wide_port, ROUTE, form, form_headers) for _ in range(CLIENTS)]
         directs = [direct_peer(port, token, data) for port in ports]
         peers: dict[str, Callable[[], object]] = {
             "direct": directs[0],
-            "edge": edges[0].call,
-            "edge and GET": edges[0].call_and_get,
+            "edge": edge.call,
+            "edge and GET": edge.call_and_get,
             "proxy design": HttpPeer(proxy_port, ROUTE, form, form_headers).call,
             "envoy transcoder": HttpPeer(envoy_port, envoy_route, transcoded.encode(), envoy_headers).call,
         }
-        if len(edges[0].call_and_get()) < PICTURE_BYTES // 2:
+        if len(edge.call_and_get()) < PICTURE_BYTES // 2:
             raise BenchError("the picture was not readable when the answer arrived")
-        for call in peers.values():  # warm-up
+        for call in (*peers.values(), *(peer.call for peer in edges)):  # warm-up
             latency_ms(call, args.calls // 3)
         times: dict[str, list[float]] = {name: [] for name in peers}
         rates: dict[str, list[float]] = {"direct": [], "edge": []}
