@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import imagesize
 
+from edge import heif
 from edge.errors import ApiError
 from edge.settings import Limits
 
@@ -61,7 +62,7 @@ class Photo:
     format: str
     """A key of `MEDIA_TYPES`."""
     width_px: int
-    """As stored, before any orientation is applied."""
+    """As stored, before any orientation is applied; 0 where a HEIF file does not say, and the worker will see."""
     height_px: int
 
 
@@ -115,14 +116,16 @@ class _BoundedReader(io.BytesIO):
         return super().read(size)
 
 
-def _size_px(data: bytes) -> tuple[int, int]:
-    """Width and height as stored; raises `ApiError` when the header does not say."""
+def _size_px(data: bytes, name: str) -> tuple[int, int]:
+    """Width and height as stored; raises `ApiError` when the header of a format that must say them does not."""
+    if name == "HEIF":  # imagesize cannot read those that are rotated
+        return heif.size_px(data) or (0, 0)
     # imagesize answers -1, -1 for whatever goes wrong inside.
     width, height = imagesize.get(io.BytesIO(data[:HEADER_BYTES]), exif_rotation=False)
     if width < 0 and len(data) > HEADER_BYTES:
         width, height = imagesize.get(_BoundedReader(data), exif_rotation=False)
     if width <= 0 or height <= 0:
-        raise ApiError("DAMAGED_IMAGE", {"format": format_of(data)})
+        raise ApiError("DAMAGED_IMAGE", {"format": name})
     return int(width), int(height)
 
 
@@ -134,7 +137,9 @@ def inspect(data: bytes, limits: Limits) -> Photo:
     if name not in COMMON_FORMATS and name not in limits.rare_formats:
         supported = ", ".join(sorted(COMMON_FORMATS | limits.rare_formats))
         raise ApiError("UNSUPPORTED_FORMAT", {"format": name, "supported": supported})
-    width, height = _size_px(data)
+    width, height = _size_px(data, name)
+    if not width:
+        return Photo(data=data, format=name, width_px=0, height_px=0)
     if min(width, height) < MIN_SIDE_PX:
         raise ApiError("IMAGE_TOO_SMALL", {"width": width, "height": height, "min": MIN_SIDE_PX})
     if width * height > limits.max_pixels:

@@ -6,14 +6,16 @@ import contextlib
 import io
 import struct
 import time
+from collections.abc import Callable
 
 import pillow_heif
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import ExifTags, Image
 
 from edge.errors import ApiError
+from edge.heif import size_px as heif_size_px
 from edge.photo import MEDIA_TYPES, Photo, format_of, inspect
 from edge.settings import Limits
 from tests.edge.rest import picture
@@ -21,9 +23,12 @@ from tests.edge.rest import picture
 LIMITS = Limits()
 
 
-def heif(size: tuple[int, int]) -> bytes:
+def heif(size: tuple[int, int], orientation: int = 1) -> bytes:
+    """As phones write it: rotated and mirrored by boxes of its own."""
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = orientation
     buffer = io.BytesIO()
-    pillow_heif.from_pillow(Image.new("RGB", size)).save(buffer)
+    pillow_heif.from_pillow(Image.new("RGB", size)).save(buffer, exif=exif.tobytes())
     return buffer.getvalue()
 
 
@@ -82,6 +87,76 @@ def test_heic_by_its_brand(brand: bytes) -> None:
     assert format_of(b"\0\0\0\x18ftyp" + brand + b"\0\0\0\0mif1heic") == "HEIF"
 
 
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_heic_however_the_phone_was_held(orientation: int) -> None:
+    data = heif((230, 310), orientation)
+    assert (b"irot" in data) == (orientation in {3, 5, 6, 7, 8})
+    photo = inspect(data, LIMITS)
+    assert (photo.width_px, photo.height_px) == (230, 310)
+
+
+def box(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", 8 + len(content)) + kind + content
+
+
+def long_box(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I4sQ", 1, kind, 16 + len(content)) + content
+
+
+def last_box(kind: bytes, content: bytes) -> bytes:
+    return struct.pack(">I", 0) + kind + content
+
+
+FTYP = box(b"ftyp", b"heic\0\0\0\0mif1heic")
+
+
+def sizes(*found: tuple[int, int]) -> list[bytes]:
+    return [box(b"ispe", struct.pack(">III", 0, *size)) for size in found]
+
+
+@pytest.mark.parametrize("wrap", [box, long_box, last_box])
+def test_heic_of_tiles_is_as_large_as_the_whole(wrap: Callable[[bytes, bytes], bytes]) -> None:
+    tile, whole, thumbnail = sizes((512, 512), (4032, 3024), (320, 240))
+    properties = tile + box(b"irot", b"\3") + whole + thumbnail + box(b"pixi", bytes(8))
+    data = FTYP + wrap(b"meta", bytes(4) + box(b"hdlr", bytes(20)) + wrap(b"iprp", wrap(b"ipco", properties)))
+    assert heif_size_px(data) == (4032, 3024)
+
+
+@pytest.mark.parametrize(
+    ("size", "reason"), [((9000, 9000), "IMAGE_TOO_MANY_PIXELS"), ((199, 4000), "IMAGE_TOO_SMALL")]
+)
+def test_heic_of_a_size_that_is_not_taken(size: tuple[int, int], reason: str) -> None:
+    data = FTYP + box(b"meta", bytes(4) + box(b"iprp", box(b"ipco", b"".join(sizes(size)))))
+    with pytest.raises(ApiError) as caught:
+        inspect(data, LIMITS)
+    assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize("properties", [[], sizes((0, 0)), sizes((0, 500)), [box(b"ispe", b"\0\0\0\0\0\0\1")]])
+def test_heic_that_does_not_say_its_size_is_left_to_the_worker(properties: list[bytes]) -> None:
+    data = FTYP + box(b"meta", bytes(4) + box(b"iprp", box(b"ipco", b"".join(properties))))
+    assert inspect(data, LIMITS) == Photo(data, "HEIF", 0, 0)
+
+
+_KINDS = st.sampled_from([b"ftyp", b"meta", b"iprp", b"ipco", b"ispe", b"irot", b"free", b"\0\0\0\0"])
+_BOXES = st.recursive(
+    st.binary(max_size=24),
+    lambda inner: st.builds(
+        lambda wrap, kind, parts: wrap(kind, b"".join(parts)),
+        st.sampled_from([box, long_box, last_box]),
+        _KINDS,
+        st.lists(inner, max_size=4),
+    ),
+    max_leaves=12,
+)
+
+
+@given(data=st.binary(max_size=200) | _BOXES, cut=st.integers(0, 400))
+def test_no_bytes_upset_the_reading_of_a_heic(data: bytes, cut: int) -> None:
+    size = heif_size_px((FTYP + data)[:cut] if cut < 300 else FTYP + data)
+    assert size is None or min(size) > 0
+
+
 @pytest.mark.parametrize("size", [(199, 400), (400, 199)])
 def test_the_short_side(size: tuple[int, int]) -> None:
     with pytest.raises(ApiError) as caught:
@@ -107,17 +182,9 @@ def test_damaged_headers_are_refused_or_read_but_never_raise(name: str, cut: int
         inspect(data, LIMITS)
 
 
-def box(kind: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", 8 + len(content)) + kind + content
-
-
-FTYP = box(b"ftyp", b"heic\0\0\0\0mif1heic")
 HOSTILE = {
     "a million empty JPEG segments": b"\xff\xd8" + b"\xff\xe0\x00\x02" * 500_000,
     "two megabytes between JPEG segments": b"\xff\xd8\xff\xe0\x00\x02" + bytes(2_000_000),
-    "a chain of tiny boxes": FTYP + box(b"meta", bytes(4) + box(b"iprp", box(b"ipco", box(b"free", b"") * 250_000))),
-    "a giant table of properties": FTYP
-    + box(b"meta", bytes(4) + box(b"iprp", box(b"ipma", bytes(4) + b"\xff" * 4 + bytes(2_000_000)))),
     "a TIFF directory without an end": b"II*\0\x08\0\0\0\xff\xff" + bytes(2_000_000),
 }
 
@@ -129,3 +196,20 @@ def test_headers_made_to_keep_the_edge_busy_end_soon(name: str) -> None:
         inspect(HOSTILE[name], LIMITS)
     assert caught.value.reason == "DAMAGED_IMAGE"
     assert time.process_time() - begun_s < 0.5  # without the bound: seconds
+
+
+HOSTILE_HEICS = {
+    "a chain of tiny boxes": FTYP + box(b"meta", bytes(4) + box(b"iprp", box(b"ipco", box(b"free", b"") * 250_000))),
+    "a giant table of properties": FTYP
+    + box(b"meta", bytes(4) + box(b"iprp", box(b"ipma", bytes(4) + b"\xff" * 4 + bytes(2_000_000)))),
+    "boxes of no size at all": FTYP + box(b"meta", bytes(4) + b"\0\0\0\0free" * 250_000),
+    "many properties": FTYP + box(b"meta", bytes(4) + box(b"iprp", box(b"ipco", b"".join(sizes((1, 1))) * 100_000))),
+}
+
+
+@pytest.mark.parametrize("name", sorted(HOSTILE_HEICS))
+def test_a_heic_made_to_keep_the_edge_busy_is_looked_at_for_a_moment(name: str) -> None:
+    begun_s = time.process_time()
+    with contextlib.suppress(ApiError):
+        inspect(HOSTILE_HEICS[name], LIMITS)
+    assert time.process_time() - begun_s < 0.5
