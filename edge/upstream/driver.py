@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import secrets
 import time
 from collections.abc import Coroutine
@@ -195,8 +196,8 @@ class Driver:
         for decision in self._pool.handle(event):
             if isinstance(decision, (ev.Start, ev.Finish, ev.Fail)):
                 self._desks[decision.call_id].put(decision)
-            else:
-                self._carry_out(decision)
+            else:  # what the driver does of its own is no part of the request that happened to bring it about
+                contextvars.Context().run(self._carry_out, decision)
 
     def _carry_out(self, decision: ev.Decision) -> None:
         match decision:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+import structlog
 from hair.analysis.v1 import analyze_service_pb2_grpc, measure_pb2
 from hair.worker.v1 import worker_service_pb2 as worker_pb2
 from structlog.testing import capture_logs
@@ -113,7 +114,7 @@ async def test_a_failed_attempt_is_tried_again_on_the_other_worker(workers: Make
 async def test_the_only_worker_fails_once(workers: MakeWorkers, driver: MakeDriver) -> None:
     (worker,) = await workers(1)
     worker.script.append(Refuse(grpc.StatusCode.INTERNAL, "WORKER_FAILED"))
-    mesh = await driver(worker.address, health=HealthCheckConfig(cooldown_seconds=0.3))
+    mesh = await driver(worker.address, health=HealthCheckConfig(cooldown_seconds=1.0))
     error = await failure(mesh, call())
     assert error.reason == "NO_WORKER"
     assert error.retry_after_s is not None
@@ -200,7 +201,9 @@ async def test_a_running_call_ends_at_its_deadline_and_its_thread_keeps_the_slot
     (worker,) = await workers(1)
     hold = worker.hold()
     mesh = await driver(worker.address)
-    error = await failure(mesh, call(timeout_s=0.2))
+    late = asyncio.create_task(failure(mesh, call(timeout_s=1.0)))
+    await hold.started.wait()
+    error = await late
     assert (error.reason, error.attempts) == ("DEADLINE", 1)
     assert mesh.online().healthy == 1, "a client's impatience is no strike"
     next_ = asyncio.create_task(mesh.call(call()))
@@ -223,7 +226,7 @@ async def test_a_client_that_leaves_cancels_the_rpc_and_the_slot_follows_the_thr
     leaving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await leaving
-    await until(lambda: worker.status().slot.state == worker_pb2.SLOT_STATE_ABANDONED, within_s=1.0)
+    await until(lambda: worker.status().slot.state == worker_pb2.SLOT_STATE_ABANDONED)
     next_ = asyncio.create_task(mesh.call(call()))
     await until(lambda: mesh.snapshot().endpoints[0].stage == "parsing")
     assert len(worker.seen) == 1
@@ -279,7 +282,7 @@ async def test_sigkill_of_one_of_two_costs_no_client_anything_and_of_the_last_on
     calls = [asyncio.create_task(mesh.call(call())) for _ in range(5)]
     await until(lambda: mesh.snapshot().endpoints[1].in_flight_s is not None)
     await second.end()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(15):  # nobody waits for the queue's 30 s or an attempt's 60 s
         results = await asyncio.gather(*calls, return_exceptions=True)
     assert {str(result) for result in results if isinstance(result, CallFailedError)} == {"NO_WORKER"}
     assert isinstance(results[-1], CallFailedError)
@@ -323,7 +326,7 @@ async def test_start_waits_for_the_first_round_but_not_for_the_silent(workers: M
     (worker,) = await workers(1)
     with socket.create_server(("127.0.0.1", 0)) as silent, capture_logs() as lines:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
-        mesh = await driver(worker.address, address, health=HealthCheckConfig(timeout_seconds=0.5))
+        mesh = await driver(worker.address, address, health=HealthCheckConfig(timeout_seconds=1.5))
         counts = mesh.online()
         await mesh.close()
     assert (counts.total, counts.healthy) == (2, 1)
@@ -401,3 +404,18 @@ async def test_a_worker_s_wait_is_passed_on(workers: MakeWorkers, driver: MakeDr
     worker.default = Refuse(grpc.StatusCode.FAILED_PRECONDITION, "INPUT_FAILED", retry_after_s=2.5)
     mesh = await driver(worker.address)
     assert (await failure(mesh, call())).retry_after_s == 2.5
+
+
+async def test_what_a_call_brings_about_is_logged_as_no_part_of_it(workers: MakeWorkers, driver: MakeDriver) -> None:
+    """Neither at once nor by the probes and streams that begin in its course."""
+    (worker,) = await workers(1)
+    worker.script.append(Refuse(grpc.StatusCode.INTERNAL))
+    mesh = await driver(
+        worker.address, health=HealthCheckConfig(cooldown_seconds=0.05), dispatch=DispatchConfig(max_retries=0)
+    )
+    with capture_logs([structlog.contextvars.merge_contextvars]) as logs:
+        with structlog.contextvars.bound_contextvars(request_id="request-1"):
+            await failure(mesh, call())
+        await until(lambda: mesh.online().healthy == 1)
+    assert {"EJECTED", "SERVING"} <= {line.get("to") for line in logs}
+    assert all("request_id" not in line for line in logs)
