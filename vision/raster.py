@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import re
 import warnings
 from dataclasses import dataclass
 from enum import StrEnum
+from zlib import crc32
 
 import numpy as np
 import simplejpeg
@@ -106,16 +108,42 @@ def read(data: bytes, form: Format, limits: Limits) -> Raster:
 
 def _read(data: bytes, form: Format, limits: Limits) -> Raster:
     image: Image.Image = Image.open(io.BytesIO(data), formats=[form])
-    _check_size(image.size, limits)  # before anything else: asking a PNG for its EXIF block decodes it
-    orientation = _orientation(image)
+    _check_size(image.size, limits)  # before anything is decoded
+    if form is Format.PNG:
+        _check_sums(data)
+    if form is Format.WEBP and len(data) < 8 + int.from_bytes(data[4:8], "little"):
+        raise PhotoError(Reason.DAMAGED_IMAGE, {"format": form})
     profile = image.info.get("icc_profile")
     if form is Format.JPEG and image.mode in {"RGB", "L"} and (rgb := _strict_jpeg(data)) is not None:
+        orientation = _orientation(image)
         convert = _to_srgb(profile, "RGB")
         if convert is not None and image.mode == "RGB":
             rgb = np.asarray(ImageCms.applyTransform(Image.fromarray(rgb), convert))
         return Raster(rgb, orientation, turn=orientation)
+    # A TIFF is turned by being decoded. A PNG is decoded by being asked for its EXIF block, damage forgiven.
+    stated = _orientation(image) if form is Format.TIFF else None
     image.load()
-    return Raster(np.asarray(_rgb(image, profile)), orientation, turn=_orientation(image))
+    turn = _orientation(image)
+    return Raster(np.asarray(_rgb(image, profile)), stated or turn, turn)
+
+
+def _check_sums(data: bytes) -> None:
+    """Raise `PhotoError` unless every critical chunk of a PNG is whole, by its checksum, through to the last.
+
+    Pillow looks at the checksums of the pixels' chunks only in part, and not at all behind the last row.
+    """
+    at, kind = 8, b""
+    while kind != b"IEND":
+        length, kind = int.from_bytes(data[at : at + 4]), data[at + 4 : at + 8]
+        end = at + 8 + length
+        critical = len(kind) == 4 and not kind[0] & 0x20  # an upper case letter first
+        if end + 4 > len(data) or (critical and crc32(data[at + 4 : end]) != int.from_bytes(data[end : end + 4])):
+            raise PhotoError(Reason.DAMAGED_IMAGE, {"format": Format.PNG})
+        at = end + 4
+
+
+_DAMAGED_SCAN = re.compile(r"remature end|bad Huffman code|instead of RST|before marker 0xd[0-7]")
+"""libjpeg's warnings that say that pixels are lost, made up or out of place."""
 
 
 def _strict_jpeg(data: bytes) -> RgbImage | None:
@@ -126,7 +154,7 @@ def _strict_jpeg(data: bytes) -> RgbImage | None:
     try:
         rgb: RgbImage = simplejpeg.decode_jpeg(data, colorspace="RGB", strict=True)
     except ValueError as error:
-        if "remature end" in str(error):
+        if _DAMAGED_SCAN.search(str(error)):
             raise
         return None  # other warnings, such as superfluous bytes between segments, are common and harmless
     return rgb

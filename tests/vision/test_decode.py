@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image, ImageCms
 from pillow_heif import register_heif_opener
@@ -241,6 +243,53 @@ def cut(data: bytes, share: float) -> bytes:
 )
 def test_truncated_photos_are_damaged_and_never_half_grey(data: bytes) -> None:
     assert refusal(data).reason is Reason.DAMAGED_IMAGE
+
+
+PNGS = {
+    f"{mode}, {options}": encoded(noise(200, 200).convert(mode), "PNG", **options)
+    for mode in ("RGB", "L", "P", "1")
+    for options in ({"compress_level": 0}, {"compress_level": 9})
+}
+
+
+@given(st.sampled_from(sorted(PNGS)), st.floats(0, 1), st.integers(1, 400), st.integers(0, 255))
+@example("RGB, {'compress_level': 9}", 0.6, 200, 0)
+@example("P, {'compress_level': 9}", 1.0, 1, 7)
+def test_a_png_with_damage_among_its_pixels_is_never_measured(name: str, place: float, length: int, value: int) -> None:
+    """Zeroed (0) or flipped (else) anywhere between the first chunk of pixels and the end."""
+    data = PNGS[name]
+    first, end = data.index(b"IDAT"), data.index(b"IEND") - 4
+    at = first + round(place * (end - 1 - first))
+    stop = min(at + length, end)
+    part = bytes(byte ^ value for byte in data[at:stop]) if value else bytes(stop - at)
+    damaged = data[:at] + part + data[stop:]
+    if damaged != data:
+        assert refusal(damaged).reason is Reason.DAMAGED_IMAGE
+
+
+def test_every_critical_chunk_of_a_png_is_checked() -> None:
+    data = encoded(picture().quantize(8), "PNG")
+    for kind in (b"IHDR", b"PLTE", b"IDAT", b"IEND"):
+        at = data.index(kind)
+        checksum = at + 4 + int.from_bytes(data[at - 4 : at])
+        damaged = data[:checksum] + bytes([data[checksum] ^ 1]) + data[checksum + 1 :]
+        assert refusal(damaged).reason is Reason.DAMAGED_IMAGE, kind
+    assert_colour(decode(data + b"after the end").rgb, TOP_LEFT, RED)
+
+
+@pytest.mark.parametrize("options", [{"restart_marker_blocks": 4}, {"progressive": True}], ids=["restarts", "scans"])
+@pytest.mark.parametrize("share", [0.2, 0.3, 0.4, 0.5])
+def test_zeros_inside_a_jpeg_are_damage_where_its_parts_tell(options: dict[str, Any], share: float) -> None:
+    data = encoded(noise(), "JPEG", **options)
+    at = int(share * len(data))
+    assert refusal(data[:at] + bytes(200) + data[at + 200 :]).reason is Reason.DAMAGED_IMAGE
+
+
+def test_a_webp_shorter_than_it_says_is_damaged() -> None:
+    data = encoded(picture(), "WEBP")
+    for missing in (2, 10, 100):
+        assert refusal(data[:-missing]).reason is Reason.DAMAGED_IMAGE
+    assert_colour(decode(data + b"after the end").rgb, TOP_LEFT, RED)
 
 
 def test_superfluous_bytes_after_a_jpeg_are_harmless() -> None:
