@@ -41,7 +41,8 @@ from hairmesh.wire import CLIENT_OPTIONS, TOKEN_KEY
 PHOTO_BYTES = 200_000
 PICTURE_BYTES = 300_000
 CLIENTS = 4
-BOUNDARY = "hairmesh-bench"
+BOUNDARY = secrets.token_hex(16)
+"""As the usual clients make it."""
 ROUTE = "/api/v1/face/measure"
 
 
