@@ -232,6 +232,8 @@ class Fail:
     """The last one that was tried; empty when none was."""
     attempts: int
     queue_s: float
+    needed_s: float | None = None
+    """For one refused at once because its patience is too short: what it would take by measured service times."""
 
 
 @dataclass(frozen=True, slots=True)

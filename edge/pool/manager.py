@@ -19,11 +19,11 @@ from edge.pool.estimates import RetryBudget, ServiceTimes
 from edge.pool.fleet import Fleet
 from edge.pool.leases import Leases
 from edge.pool.outbox import Outbox
+from edge.pool.passive import Meaning, cause_of, meaning_of, proves_slot_free
 from edge.pool.picker import pick
 from edge.pool.snapshot import EndpointSnapshot, PoolSnapshot
-from edge.pool.verdicts import Verdict, cause_of, judge, proves_slot_free
 
-_FAILURES = frozenset({Verdict.FAILED, Verdict.AUTH, Verdict.TOOK_ITSELF_OUT})
+_FAILURES = frozenset({Meaning.FAILED, Meaning.AUTH, Meaning.TOOK_ITSELF_OUT})
 
 
 class Pool:
@@ -114,22 +114,24 @@ class Pool:
         if not self._fleet.any_online():
             self._fail(request, "NO_WORKER", now_s)
         elif event.timeout_s is not None and (refusal := self._too_late(request, now_s)) is not None:
-            self._fail(request, refusal, now_s)
+            reason, needed_s = refusal
+            self._fail(request, reason, now_s, needed_s)
         elif not self._admission.arrive(request, now_s):
             self._fail(request, "BUSY", now_s)
         else:
             self._requests[request.call_id] = request
 
-    def _too_late(self, request: Request, now_s: float) -> ev.FailReason | None:
-        """Why a new request cannot be answered in time even if all goes well, by measured service times."""
+    def _too_late(self, request: Request, now_s: float) -> tuple[ev.FailReason, float] | None:
+        """Why a new request cannot be answered in time even if all goes well, and the time it would need, in s."""
         median_s = self._service_times[request.slow].median_s(now_s)
         if median_s is None:
             return None
         patience_s = request.deadline_s - now_s
         if median_s > patience_s:
-            return "DEADLINE"
+            return "DEADLINE", median_s
         rounds_before = self._admission.waiting(slow=request.slow) // len(self._fleet.at_work())
-        return "BUSY" if (1 + rounds_before) * median_s > patience_s else None
+        needed_s = (1 + rounds_before) * median_s
+        return ("BUSY", needed_s) if needed_s > patience_s else None
 
     def _on_call_gone(self, event: ev.CallGone) -> None:
         request = self._requests.pop(event.call_id)
@@ -142,7 +144,7 @@ class Pool:
         self._admission.leave(request, now_s)
         self._outbox.add(ev.Finish(request.call_id, request.endpoint, request.attempts, request.queue_s))
 
-    def _fail(self, request: Request, reason: ev.FailReason, now_s: float) -> None:
+    def _fail(self, request: Request, reason: ev.FailReason, now_s: float, needed_s: float | None = None) -> None:
         self._requests.pop(request.call_id, None)  # a new one is not there yet
         self._admission.leave(request, now_s)
         self._outbox.add(
@@ -153,6 +155,7 @@ class Pool:
                 endpoint=request.endpoint,
                 attempts=request.attempts,
                 queue_s=request.queue_s,
+                needed_s=needed_s,
             )
         )
 
@@ -172,57 +175,57 @@ class Pool:
         request = self._requests[event.call_id]
         endpoint = self._fleet.by_target[request.endpoint]
         full_time = request.attempt_s >= self._dispatch.attempt_timeout_s(slow=request.slow)
-        verdict = judge(event.code, event.reason, full_time=full_time)
+        meaning = meaning_of(event.code, event.reason, full_time=full_time)
         if proves_slot_free(event.code, event.reason):
             self._leases.give_back(endpoint.target, request.call_id)
         else:
             self._leave_behind(request, now_s)
-        if verdict is Verdict.GOOD:
+        if meaning is Meaning.GOOD:
             endpoint.call_good()
             self._service_times[request.slow].add(now_s, now_s - request.began_s)
             self._finish(request, now_s)
             return
-        if verdict in _FAILURES and endpoint.state is State.DRAINING:
-            verdict = Verdict.DRAINING
+        if meaning in _FAILURES and endpoint.state is State.DRAINING:
+            meaning = Meaning.DRAINING
         before = endpoint.standing
-        self._judge_worker(endpoint, request, verdict, event)
+        self._judge_worker(endpoint, request, meaning, event)
         self._fleet.log_change(endpoint, before, now_s)
-        self._judge_request(request, verdict, event)
+        self._judge_request(request, meaning, event)
 
-    def _judge_worker(self, endpoint: Endpoint, request: Request, verdict: Verdict, event: ev.CallEnded) -> None:
+    def _judge_worker(self, endpoint: Endpoint, request: Request, meaning: Meaning, event: ev.CallEnded) -> None:
         """What a failed attempt does to its worker."""
         now_s = event.now_s
         evidence = f"call: {event.code} {event.reason}".rstrip()
-        if verdict in {Verdict.FAILED, Verdict.AUTH}:
+        if meaning in {Meaning.FAILED, Meaning.AUTH}:
             endpoint.call_failed(
                 now_s,
                 began_s=request.began_s,
-                cause=ev.Cause.AUTH if verdict is Verdict.AUTH else ev.Cause.PASSIVE,
+                cause=ev.Cause.AUTH if meaning is Meaning.AUTH else ev.Cause.PASSIVE,
                 evidence=evidence,
                 chance=self._chance.random(),
             )
             self._fleet.probe_at(endpoint, now_s + endpoint.cooldown_left_s(now_s))
-        elif verdict is Verdict.TOOK_ITSELF_OUT:
+        elif meaning is Meaning.TOOK_ITSELF_OUT:
             endpoint.told_down(now_s, cause_of(event.reason), evidence)
-        elif verdict is Verdict.DRAINING:
+        elif meaning is Meaning.DRAINING:
             endpoint.told_down(now_s, ev.Cause.DRAINING, evidence)
-        elif verdict is Verdict.BUSY:
+        elif meaning is Meaning.BUSY:
             wait_s = fixed.BUSY_WAIT_S if event.retry_after_s is None else event.retry_after_s
             endpoint.busy_until_s = now_s + max(wait_s, fixed.BUSY_WAIT_MIN_S)
             self._outbox.wake(endpoint.busy_until_s)
 
-    def _judge_request(self, request: Request, verdict: Verdict, event: ev.CallEnded) -> None:
+    def _judge_request(self, request: Request, meaning: Meaning, event: ev.CallEnded) -> None:
         """What a failed attempt means for its request."""
         now_s = event.now_s
-        if verdict is Verdict.OUT_OF_TIME:
+        if meaning is Meaning.OUT_OF_TIME:
             self._fail(request, "DEADLINE", now_s)
-        elif verdict is Verdict.PASSED_ON and event.reason:
+        elif meaning is Meaning.PASSED_ON and event.reason:
             self._finish(request, now_s)
-        elif verdict is Verdict.PASSED_ON:  # gRPC's own refusal: nothing in it is meant for a client
+        elif meaning is Meaning.PASSED_ON:  # gRPC's own refusal: nothing in it is meant for a client
             self._fail(request, "WORKER_FAILED", now_s)
-        elif verdict is Verdict.BUSY:
+        elif meaning is Meaning.BUSY:
             self._admission.put_back(request, now_s, afresh=False)
-        elif verdict is Verdict.DRAINING:
+        elif meaning is Meaning.DRAINING:
             self._admission.put_back(request, now_s, afresh=True)
         elif not self._fleet.any_online():
             self._fail(request, "NO_WORKER", now_s)

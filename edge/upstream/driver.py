@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import math
 import secrets
 import time
 from collections.abc import Coroutine
@@ -259,6 +260,7 @@ def _failure(word: ev.Finish | ev.Fail, answer: Message | Refusal | None) -> Cal
     if isinstance(word, ev.Fail):
         return CallFailedError(
             word.reason,
+            details={} if word.needed_s is None else {"needed_ms": math.ceil(word.needed_s * 1000)},
             retry_after_s=word.retry_after_s,
             worker=word.endpoint,
             attempts=word.attempts,

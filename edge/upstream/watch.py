@@ -14,7 +14,7 @@ from grpc_health.v1 import health_pb2
 from hair.worker.v1 import worker_service_pb2 as worker_pb2
 
 from edge.pool import events as ev
-from edge.pool.verdicts import cause_of
+from edge.pool.passive import cause_of
 from edge.upstream.channel import Link
 from hairmesh.wire import ANALYZE_SERVICE
 

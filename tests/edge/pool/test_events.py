@@ -574,12 +574,13 @@ def test_what_cannot_make_its_deadline_is_refused_at_once() -> None:
     measured(bench, 2.0, until_s=20.0)
     hopeless = bench.failed(bench.call(20.0, timeout_s=1.5))
     assert hopeless is not None
-    assert hopeless.reason == "DEADLINE"
+    assert (hopeless.reason, hopeless.needed_s) == ("DEADLINE", 2.0)
     for _ in range(3):
         bench.call(20.0)
     crowded = bench.failed(bench.call(20.0, timeout_s=5.0))
     assert crowded is not None
     assert (crowded.reason, crowded.retry_after_s) == ("BUSY", 4.0), "two before it, 2 s each"
+    assert crowded.needed_s == 6.0
     assert bench.failed(bench.call(20.0, timeout_s=9.0)) is None
 
 

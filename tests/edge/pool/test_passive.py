@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from edge.pool.events import Cause, Code
-from edge.pool.verdicts import BY_CODE, Verdict, cause_of, judge
+from edge.pool.passive import BY_CODE, Meaning, cause_of, meaning_of
 from hairmesh.wire import WorkerReason
 
 STRIKES = [
@@ -31,23 +31,23 @@ NO_STRIKES = [
 
 @pytest.mark.parametrize("code", STRIKES)
 def test_a_worker_is_ejected_for(code: Code) -> None:
-    assert judge(code, "", full_time=True) is Verdict.FAILED
-    assert judge(code, "WORKER_FAILED", full_time=True) is Verdict.FAILED
+    assert meaning_of(code, "", full_time=True) is Meaning.FAILED
+    assert meaning_of(code, "WORKER_FAILED", full_time=True) is Meaning.FAILED
 
 
 @pytest.mark.parametrize("code", NO_STRIKES)
 @pytest.mark.parametrize("reason", ["", "NO_FACE", "INPUT_FAILED", "INVALID_PARAMETER"])
 def test_nobody_is_blamed_for(code: Code, reason: str) -> None:
-    assert judge(code, reason, full_time=True) is Verdict.PASSED_ON
+    assert meaning_of(code, reason, full_time=True) is Meaning.PASSED_ON
 
 
 def test_the_deadline_of_a_shorter_attempt_is_no_strike() -> None:
-    assert judge(Code.DEADLINE_EXCEEDED, "", full_time=False) is Verdict.OUT_OF_TIME
+    assert meaning_of(Code.DEADLINE_EXCEEDED, "", full_time=False) is Meaning.OUT_OF_TIME
 
 
 @pytest.mark.parametrize("reason", ["", WorkerReason.WRONG_PASSWORD])
 def test_a_password_refused_is_a_cause_of_its_own(reason: str) -> None:
-    assert judge(Code.UNAUTHENTICATED, reason, full_time=True) is Verdict.AUTH
+    assert meaning_of(Code.UNAUTHENTICATED, reason, full_time=True) is Meaning.AUTH
 
 
 @pytest.mark.parametrize(
@@ -62,18 +62,20 @@ def test_a_password_refused_is_a_cause_of_its_own(reason: str) -> None:
     ],
 )
 def test_a_worker_that_takes_itself_out_says_why(reason: str, cause: Cause) -> None:
-    assert judge(Code.UNAVAILABLE, reason, full_time=True) is Verdict.TOOK_ITSELF_OUT
+    assert meaning_of(Code.UNAVAILABLE, reason, full_time=True) is Meaning.TOOK_ITSELF_OUT
     assert cause_of(reason) is cause
     assert cause_of(reason.lower()) is cause, "the same word as in its status"
 
 
 def test_draining_and_busy_are_told_by_the_workers_own_reason() -> None:
-    assert judge(Code.UNAVAILABLE, WorkerReason.DRAINING, full_time=True) is Verdict.DRAINING
-    assert judge(Code.RESOURCE_EXHAUSTED, WorkerReason.BUSY, full_time=True) is Verdict.BUSY
-    assert judge(Code.INTERNAL, WorkerReason.BUSY, full_time=True) is Verdict.FAILED, "the wrong code for that reason"
+    assert meaning_of(Code.UNAVAILABLE, WorkerReason.DRAINING, full_time=True) is Meaning.DRAINING
+    assert meaning_of(Code.RESOURCE_EXHAUSTED, WorkerReason.BUSY, full_time=True) is Meaning.BUSY
+    assert meaning_of(Code.INTERNAL, WorkerReason.BUSY, full_time=True) is Meaning.FAILED, (
+        "the wrong code for that reason"
+    )
 
 
-def test_every_code_has_a_verdict() -> None:
+def test_every_code_has_a_meaning() -> None:
     assert set(BY_CODE) == set(Code)
 
 

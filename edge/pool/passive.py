@@ -1,4 +1,4 @@
-"""What the end of an attempt means for its worker: one table by status code, one by the worker's own reason."""
+"""Passive checks: what the end of an attempt means. One table by status code, one by the worker's own reason."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from edge.pool.events import Cause, Code
 from hairmesh.wire import WorkerReason
 
 
-class Verdict(Enum):
-    """Meaning of one attempt's end."""
+class Meaning(Enum):
+    """What one attempt's end means for its worker and for its request."""
 
     GOOD = auto()
     """Answered."""
@@ -30,36 +30,36 @@ class Verdict(Enum):
     """The request's own time is over before a full attempt's: no strike, nothing left to retry with."""
 
 
-BY_CODE: Mapping[Code, Verdict] = {
-    Code.OK: Verdict.GOOD,
-    Code.INVALID_ARGUMENT: Verdict.PASSED_ON,
-    Code.FAILED_PRECONDITION: Verdict.PASSED_ON,
-    Code.NOT_FOUND: Verdict.PASSED_ON,
-    Code.ALREADY_EXISTS: Verdict.PASSED_ON,
-    Code.OUT_OF_RANGE: Verdict.PASSED_ON,
-    Code.RESOURCE_EXHAUSTED: Verdict.PASSED_ON,  # a message above the limits; a busy slot says so itself, below
-    Code.UNAVAILABLE: Verdict.FAILED,
-    Code.DEADLINE_EXCEEDED: Verdict.FAILED,  # of a full attempt; see `judge`
-    Code.INTERNAL: Verdict.FAILED,
-    Code.UNKNOWN: Verdict.FAILED,
-    Code.DATA_LOSS: Verdict.FAILED,
-    Code.ABORTED: Verdict.FAILED,
-    Code.UNIMPLEMENTED: Verdict.FAILED,
-    Code.PERMISSION_DENIED: Verdict.FAILED,
-    Code.CANCELLED: Verdict.FAILED,  # by the worker: our own cancelling never comes back as an end
-    Code.UNAUTHENTICATED: Verdict.AUTH,
+BY_CODE: Mapping[Code, Meaning] = {
+    Code.OK: Meaning.GOOD,
+    Code.INVALID_ARGUMENT: Meaning.PASSED_ON,
+    Code.FAILED_PRECONDITION: Meaning.PASSED_ON,
+    Code.NOT_FOUND: Meaning.PASSED_ON,
+    Code.ALREADY_EXISTS: Meaning.PASSED_ON,
+    Code.OUT_OF_RANGE: Meaning.PASSED_ON,
+    Code.RESOURCE_EXHAUSTED: Meaning.PASSED_ON,  # a message above the limits; a busy slot says so itself, below
+    Code.UNAVAILABLE: Meaning.FAILED,
+    Code.DEADLINE_EXCEEDED: Meaning.FAILED,  # of a full attempt; see `meaning_of`
+    Code.INTERNAL: Meaning.FAILED,
+    Code.UNKNOWN: Meaning.FAILED,
+    Code.DATA_LOSS: Meaning.FAILED,
+    Code.ABORTED: Meaning.FAILED,
+    Code.UNIMPLEMENTED: Meaning.FAILED,
+    Code.PERMISSION_DENIED: Meaning.FAILED,
+    Code.CANCELLED: Meaning.FAILED,  # by the worker: our own cancelling never comes back as an end
+    Code.UNAUTHENTICATED: Meaning.AUTH,
 }
 """Every code, unless the worker gave one of the reasons below."""
 
-BY_REASON: Mapping[tuple[Code, str], Verdict] = {
-    (Code.RESOURCE_EXHAUSTED, WorkerReason.BUSY): Verdict.BUSY,
-    (Code.UNAVAILABLE, WorkerReason.DRAINING): Verdict.DRAINING,
-    (Code.UNAVAILABLE, WorkerReason.STARTING): Verdict.TOOK_ITSELF_OUT,
-    (Code.UNAVAILABLE, WorkerReason.DISK): Verdict.TOOK_ITSELF_OUT,
-    (Code.UNAVAILABLE, WorkerReason.DEPENDENCY): Verdict.TOOK_ITSELF_OUT,
-    (Code.UNAVAILABLE, WorkerReason.STALLED): Verdict.TOOK_ITSELF_OUT,
-    (Code.UNAVAILABLE, WorkerReason.MODELS): Verdict.TOOK_ITSELF_OUT,
-    (Code.UNAVAILABLE, WorkerReason.ACCELERATOR): Verdict.TOOK_ITSELF_OUT,
+BY_REASON: Mapping[tuple[Code, str], Meaning] = {
+    (Code.RESOURCE_EXHAUSTED, WorkerReason.BUSY): Meaning.BUSY,
+    (Code.UNAVAILABLE, WorkerReason.DRAINING): Meaning.DRAINING,
+    (Code.UNAVAILABLE, WorkerReason.STARTING): Meaning.TOOK_ITSELF_OUT,
+    (Code.UNAVAILABLE, WorkerReason.DISK): Meaning.TOOK_ITSELF_OUT,
+    (Code.UNAVAILABLE, WorkerReason.DEPENDENCY): Meaning.TOOK_ITSELF_OUT,
+    (Code.UNAVAILABLE, WorkerReason.STALLED): Meaning.TOOK_ITSELF_OUT,
+    (Code.UNAVAILABLE, WorkerReason.MODELS): Meaning.TOOK_ITSELF_OUT,
+    (Code.UNAVAILABLE, WorkerReason.ACCELERATOR): Meaning.TOOK_ITSELF_OUT,
 }
 """Where the worker's own reason changes what the code says."""
 
@@ -83,14 +83,14 @@ def cause_of(word: str) -> Cause:
     return CAUSES.get(word.lower(), Cause.PROBE)
 
 
-def judge(code: Code, reason: str, *, full_time: bool) -> Verdict:
+def meaning_of(code: Code, reason: str, *, full_time: bool) -> Meaning:
     """What the end of an attempt means.
 
     `reason` is the worker's own, or empty. `full_time`: whether the attempt had all the time that one may take, so that
     running out of it is the worker's doing and not that of an impatient client.
     """
     if code is Code.DEADLINE_EXCEEDED and not full_time:
-        return Verdict.OUT_OF_TIME
+        return Meaning.OUT_OF_TIME
     return BY_REASON.get((code, reason), BY_CODE[code])
 
 
