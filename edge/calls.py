@@ -40,7 +40,8 @@ class Outcome:
 class CallFailedError(Exception):
     """The call has no answer. `reason` is one of the contract's: a photo's fault, a parameter's, or the system's.
 
-    System reasons: NO_WORKER, BUSY, WORKER_FAILED, DEADLINE, POISON_INPUT. Everything else is a worker's refusal of the
+    System reasons: NO_WORKER, BUSY, WORKER_FAILED, DEADLINE, POISON_INPUT; `needed_ms` in `details` means that the call
+    was refused at once because its `timeout_s` is shorter than that. Everything else is a worker's refusal of the
     input (`NO_FACE`, `YAW`, `DAMAGED_IMAGE`, `INPUT_FAILED`, `INVALID_PARAMETER` …) with its `details`.
     """
 

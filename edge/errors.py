@@ -32,6 +32,8 @@ class Row:
     """What to do before the next try; a function of the details where the direction counts."""
     retry_after_s: int | None = None
     """`Retry-After` where the one who raised it knows no better."""
+    message_at_once: Text | None = None
+    """Instead of `message` where nothing was tried, because the client's patience is shorter than `needed_ms`."""
 
 
 def _by_sign(key: str, positive: Text, negative: Text, unknown: Text) -> Callable[[Details], Text]:
@@ -58,15 +60,35 @@ _PITCH_ADVICE = _by_sign(  # positive: chin down
     Text("请把下巴放低一点，平视镜头", "Lower your chin a little and look straight into the camera."),
     Text("请平视镜头，不要抬头或低头", "Look straight into the camera, chin neither up nor down."),
 )
-_ROLL_ADVICE = _by_sign(  # positive: top of the head towards the viewer's right, the subject's left
+PHOTO_LIES_DEG = 60.0
+"""Nobody tilts their head so far: from here on it is the photo that lies on its side."""
+_TILT_ADVICE = _by_sign(  # positive: top of the head towards the viewer's right, the subject's left
     "roll_deg",
     Text("请把头向您的右肩方向摆正一点", "Tilt your head a little towards your right shoulder."),
     Text("请把头向您的左肩方向摆正一点", "Tilt your head a little towards your left shoulder."),
     Text("请把头摆正，不要歪头", "Hold your head upright."),
 )
+_TURN_ADVICE = _by_sign(
+    "roll_deg",
+    Text("请把照片逆时针旋转 90° 后再上传", "Turn the photo by 90° counter-clockwise and upload it again."),
+    Text("请把照片顺时针旋转 90° 后再上传", "Turn the photo by 90° clockwise and upload it again."),
+    Text("请把照片旋转 90° 后再上传", "Turn the photo by 90° and upload it again."),
+)
+
+
+def _roll_advice(details: Details) -> Text:
+    roll_deg = details.get("roll_deg")
+    lies = isinstance(roll_deg, int | float) and abs(roll_deg) > PHOTO_LIES_DEG
+    return _TURN_ADVICE(details) if lies else _TILT_ADVICE(details)
+
+
 _RETAKE = Text(
     "请正对镜头、光线均匀，让整张脸完整入镜后重拍",
     "Take the photo again: facing the camera, in even light, the whole face in the frame.",
+)
+_MORE_TIME = Text(
+    "请给出更长的 X-Request-Timeout-Ms（至少 details 中的 needed_ms），或不发送该请求头",
+    "Allow more time in X-Request-Timeout-Ms (at least needed_ms in details), or leave that header out.",
 )
 _LATER = Text("请稍后重试", "Please try again later.")
 _SEE_FIELD = Text("请检查 details 中指出的字段", "Check the field named in details.")
@@ -102,7 +124,7 @@ TABLE: Mapping[str, Row] = {
     ),
     "YAW": Row(NOT_FRONTAL, 400, Text("头部左右偏转过大", "The head is turned too far to the side."), _YAW_ADVICE),
     "PITCH": Row(NOT_FRONTAL, 400, Text("头部俯仰过大", "The head is nodded too far up or down."), _PITCH_ADVICE),
-    "ROLL": Row(NOT_FRONTAL, 400, Text("头部倾斜过大", "The head is tilted too far."), _ROLL_ADVICE),
+    "ROLL": Row(NOT_FRONTAL, 400, Text("头部倾斜过大", "The head is tilted too far."), _roll_advice),
     "UPSIDE_DOWN": Row(
         NOT_FRONTAL,
         400,
@@ -168,8 +190,11 @@ TABLE: Mapping[str, Row] = {
         SYSTEM,
         504,
         Text("处理超时，请稍后重试", "Processing took too long, please try again later."),
-        _LATER,
+        lambda details: _MORE_TIME if "needed_ms" in details else _LATER,
         retry_after_s=5,
+        message_at_once=Text(
+            "给定的时间不足以完成处理", "The time allowed is shorter than processing takes at present."
+        ),
     ),
     "STORE_FULL": Row(
         SYSTEM,
@@ -245,6 +270,12 @@ class ApiError(Exception):
         self.headers: Mapping[str, str] = headers or {}
 
     @property
+    def message(self) -> Text:
+        """What happened, for people."""
+        at_once = self.row.message_at_once
+        return at_once if at_once and "needed_ms" in self.details else self.row.message
+
+    @property
     def advice(self) -> Text | None:
         """What to do before the next try, None where there is nothing to say."""
         advice = self.row.advice
@@ -260,9 +291,11 @@ class ApiError(Exception):
         return max(1, math.ceil(self._retry_after_s))
 
     @classmethod
-    def of_call(cls, error: CallFailedError) -> ApiError:
-        """The refusal for a call that has no answer."""
+    def of_call(cls, error: CallFailedError, timeout_ms: int | None) -> ApiError:
+        """The refusal for a call that has no answer; `timeout_ms` is the client's own total patience, as stated."""
         details = {"field": error.field, **error.details} if error.field else error.details
+        if timeout_ms is not None and (error.reason == "DEADLINE" or "needed_ms" in details):
+            details = {"timeout_ms": timeout_ms, **details}
         return cls(error.reason, details, retry_after_s=error.retry_after_s)
 
 

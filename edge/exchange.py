@@ -82,19 +82,26 @@ class Exchange:
             self.body_read = not message.get("more_body", False)
         return message
 
-    def timeout_s(self) -> float | None:
-        """What is left of the client's patience (`X-Request-Timeout-Ms`); None where it states none.
+    def timeout_ms(self) -> int | None:
+        """The client's patience as stated (`X-Request-Timeout-Ms`); None where it states none.
 
-        Raises `ApiError`: INVALID_PARAMETER for anything but whole milliseconds, DEADLINE when nothing is left.
+        Raises `ApiError` INVALID_PARAMETER for anything but whole milliseconds.
         """
         stated = self.headers.get("x-request-timeout-ms")
         if stated is None:
             return None
         if _TIMEOUT_MS.fullmatch(stated) is None or not 1 <= int(stated) <= MAX_PATIENCE_MS:
             raise invalid("X-Request-Timeout-Ms", min=1, max=MAX_PATIENCE_MS)
-        left_s = int(stated) / 1000 - (time.monotonic() - self.started_s)
+        return int(stated)
+
+    def timeout_s(self) -> float | None:
+        """What is left of the client's patience; raises `ApiError` as `timeout_ms` does, DEADLINE when nothing is."""
+        stated_ms = self.timeout_ms()
+        if stated_ms is None:
+            return None
+        left_s = stated_ms / 1000 - (time.monotonic() - self.started_s)
         if left_s <= 0:
-            raise ApiError("DEADLINE")
+            raise ApiError("DEADLINE", {"timeout_ms": stated_ms})
         return left_s
 
     def answer(self, data: object) -> Response:
@@ -113,7 +120,7 @@ class Exchange:
         headers = dict(error.headers)
         if error.retry_after_s is not None:
             headers["Retry-After"] = str(error.retry_after_s)
-        return self._envelope(error.row.code, error.row.message.of(self.lang), data, error.row.http_status, headers)
+        return self._envelope(error.row.code, error.message.of(self.lang), data, error.row.http_status, headers)
 
     def _envelope(
         self, code: int, message: str, data: object, http_status: int, headers: Mapping[str, str]

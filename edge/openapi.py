@@ -174,7 +174,7 @@ def _refusal_example(reason: str) -> Schema:
     error = ApiError(reason, _DETAILS.get(reason))
     return {
         "code": error.row.code,
-        "message": error.row.message.of(Lang.ZH),
+        "message": error.message.of(Lang.ZH),
         "request_id": REQUEST_ID,
         "data": {
             "reason": reason,

@@ -73,7 +73,7 @@ class Calls:
                 outcome = await self.mesh.call(call)
             except CallFailedError as error:
                 exchange.worker, exchange.attempts, exchange.queue_s = error.worker, error.attempts, error.queue_s
-                raise ApiError.of_call(error) from error
+                raise ApiError.of_call(error, exchange.timeout_ms()) from error
             exchange.worker, exchange.attempts, exchange.queue_s = outcome.worker, outcome.attempts, outcome.queue_s
             return await self._answer(exchange, outcome.response)
 

@@ -11,6 +11,7 @@ import pytest
 import structlog
 from hair.analysis.v1 import common_pb2
 
+from edge.calls import CallFailedError
 from edge.errors import TABLE
 from tests.edge.rest import ANNOTATED, MEASURE, PHOTO, FakeMesh, Rest, failed, picture, serving
 
@@ -171,6 +172,10 @@ async def test_photo_problems(rest: Rest, mesh: FakeMesh, reason: str, code: int
         ("PITCH", {"pitch_deg": -31, "max": 25}, "放低"),
         ("ROLL", {"roll_deg": 31, "max": 25}, "右肩"),
         ("ROLL", {"roll_deg": -31, "max": 25}, "左肩"),
+        ("ROLL", {"roll_deg": 60, "max": 25}, "右肩"),
+        ("ROLL", {"roll_deg": 88.5, "max": 25}, "照片逆时针旋转 90°"),
+        ("ROLL", {"roll_deg": -91, "max": 25}, "照片顺时针旋转 90°"),
+        ("ROLL", {}, "摆正"),
         ("YAW", {}, "把头转正一点"),
     ],
 )
@@ -325,6 +330,33 @@ async def test_patience_of_the_client(rest: Rest, mesh: FakeMesh) -> None:
     timeout_s = mesh.calls[-1].timeout_s
     assert timeout_s is not None
     assert 0.5 < timeout_s <= 1.5
+
+
+async def test_patience_that_is_too_short_from_the_start_is_said(rest: Rest, mesh: FakeMesh) -> None:
+    mesh.failure = CallFailedError("DEADLINE", details={"needed_ms": 412}, retry_after_s=0.0)
+    response = await rest.measure(headers={"X-Request-Timeout-Ms": "300", "Accept-Language": "en"})
+    data = refusal(response, 504, 1007, "DEADLINE")
+    assert data["details"] == {"timeout_ms": 300, "needed_ms": 412}
+    assert "shorter than processing takes" in response.json()["message"]
+    assert "Allow more time" in data["advice"]
+
+
+@pytest.mark.parametrize(
+    ("reason", "details", "told"),
+    [
+        ("DEADLINE", {}, {"timeout_ms": 300}),
+        ("BUSY", {"needed_ms": 900}, {"timeout_ms": 300, "needed_ms": 900}),
+        ("BUSY", {}, {}),
+        ("YAW", {"yaw_deg": 31}, {"yaw_deg": 31}),
+    ],
+)
+async def test_patience_stands_beside_what_broke_it(
+    rest: Rest, mesh: FakeMesh, reason: str, details: dict[str, float], told: dict[str, float]
+) -> None:
+    mesh.failure = failed(reason, details=details)
+    response = await rest.measure(headers={"X-Request-Timeout-Ms": "300"})
+    assert response.json()["data"]["details"] == told
+    assert response.json()["message"] == TABLE[reason].message.zh
 
 
 @pytest.mark.parametrize("given", ["", "0", "-5", "1.5", "abc", "9" * 30, "3600001"])
