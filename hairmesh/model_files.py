@@ -32,17 +32,21 @@ def fetch(folder: Path | None) -> int:
         except ModelError as error:
             Console(stderr=True, highlight=False).print(f"hairmesh models: {error}", soft_wrap=True)
             return 1
-    console.print(f"{len(statuses)} model files are good in {cache_dir}", soft_wrap=True)
+    console.print(
+        f"{len(statuses)} model files are good in {cache_dir}, and the parser's ONNX form is made", soft_wrap=True
+    )
     return 0
 
 
 def verify(folder: Path | None) -> int:
-    """One line per file; the exit status is 1 when one is missing or wrong."""
-    statuses = models.verify(folder or models.default_cache_dir())
+    """One line per file; the exit status is 1 when one is missing or wrong, or what was made of one is damaged."""
+    cache_dir = folder or models.default_cache_dir()
+    statuses, derived = models.verify(cache_dir), models.verify_derived(cache_dir)
     console = Console(highlight=False)
-    for status in statuses:
-        console.print(f"{status.spec.name}: {status.detail or 'good'}", soft_wrap=True)
-    return 0 if all(status.state is models.FileState.GOOD for status in statuses) else 1
+    for status in (*statuses, derived):
+        console.print(f"{status.path.name}: {status.detail or 'good'}", soft_wrap=True)
+    good = all(status.state is models.FileState.GOOD for status in statuses)
+    return 0 if good and derived.state is not models.FileState.WRONG else 1
 
 
 def show(folder: Path | None) -> int:
@@ -57,5 +61,9 @@ def show(folder: Path | None) -> int:
         spec = status.spec
         about = f"{spec.what}. Licence: {spec.licence}. From {spec.archive.requirement}."
         table.add_row(spec.name, f"{spec.size_bytes / 1e6:.1f}", status.state.value, about)
+    derived = models.verify_derived(cache_dir)
+    size = f"{derived.path.stat().st_size / 1e6:.1f}" if derived.path.is_file() else ""
+    about = f"The ONNX form of {derived.spec.name}, made on this machine by `fetch` or a worker's first start."
+    table.add_row(derived.path.name, size, derived.state.value, about)
     Console().print(table)
     return 0

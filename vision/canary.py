@@ -75,7 +75,9 @@ def check_logits(logits: NDArray[np.float32], weights_sha256: str, reference: ND
     expected = _PARSER_ANSWERS.get(weights_sha256, reference)
     off = float(np.abs(mean_logits(logits) - expected).max())
     if not off <= LOGIT_TOLERANCE:
-        raise ModelError(f"canary: the parser's logits are off by {off:.2f}, {LOGIT_TOLERANCE} allowed")
+        # Its file was found whole when it was loaded.
+        told = f"canary: the parser's logits are off by {off:.3g}, {LOGIT_TOLERANCE} allowed"
+        raise ModelError(f"{told}: this process or machine computes wrongly; restart the worker")
 
 
 def mean_logits(logits: NDArray[np.float32]) -> NDArray[np.float64]:

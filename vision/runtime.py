@@ -12,6 +12,7 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
+from vision import parser_form
 from vision.errors import ModelError
 from vision.models import ModelFiles
 
@@ -66,13 +67,13 @@ class OnnxParser:
     version = f"onnxruntime {version('onnxruntime')}"
 
     def __init__(self, files: ModelFiles) -> None:
-        if not files.parser_onnx.is_file():
-            _export(files)
+        model = parser_form.load(files)
         try:
-            self._session = _session(files.parser_onnx)
-        except Exception:  # noqa: BLE001  (onnxruntime's error types are not public: whatever it says, make it anew once)
-            _export(files)
-            self._session = _session(files.parser_onnx)
+            self._session = _session(model)
+        except Exception as error:  # onnxruntime's error types are not public
+            raise ModelError(
+                f"{files.parser_onnx} is whole, and onnxruntime cannot load it ({error}); delete it, it is made again"
+            ) from error
         metadata = self._session.get_modelmeta().custom_metadata_map
         if (made_from := metadata.get(WEIGHTS_KEY)) != files.parser_weights_sha256:
             raise ModelError(
@@ -86,15 +87,9 @@ class OnnxParser:
         return logits
 
 
-def _export(files: ModelFiles) -> None:
-    from vision.onnx_export import export  # noqa: PLC0415  (needs torch, and only once per machine)
-
-    export(files.parser_weights, files.parser_weights_sha256, files.parser_onnx)
-
-
-def _session(path: Path) -> onnxruntime.InferenceSession:
+def _session(model: bytes) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = len(os.sched_getaffinity(0))
     # Threads that spin between forwards starve the thread that answers health checks, and gain nothing measurable.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

