@@ -11,6 +11,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
+from urllib.parse import unquote_plus
 
 import orjson
 import structlog
@@ -22,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from edge.errors import ApiError, invalid
 from edge.messages import OK, preferred_language
 from edge.request_log import RequestLog
-from edge.upload import ClientGoneError
+from edge.upload import ClientGoneError, public_name
 
 PREFIX = "/api/"
 MAX_PATIENCE_MS = 3_600_000
@@ -158,6 +159,13 @@ class Exchange:
         }
 
 
+def _refuse_query(query: bytes) -> None:
+    """Calls take nothing from the query, least of all a token: the whole of it stands in the logs of every proxy."""
+    name, is_named, _ = query.partition(b"&")[0].partition(b"=")
+    field = public_name(unquote_plus(name.decode("latin-1"))) if is_named else "?"  # one without a value is a value
+    raise invalid(field, problem="is no parameter of this call: parameters stand in the body, not in the query")
+
+
 class _LingeringResponse(Response):
     """An answer given before the body was read: closes the connection, but not in the face of a client still sending.
 
@@ -260,6 +268,8 @@ class ApiExchanges:
                 await self._app(scope, exchange.receive, send)
             else:
                 exchange.route = scope["path"]
+                if scope["query_string"]:
+                    _refuse_query(scope["query_string"])
                 response = await endpoint(Request(scope, exchange.receive, send))
                 await response(scope, exchange.receive, send)
         except ApiError as error:

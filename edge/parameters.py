@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from edge.calls import DetailValue
 from edge.errors import ApiError, invalid
 from edge.upload import public_name
+
+
+def _no_boolean(value: object) -> object:
+    """pydantic takes JSON's `true` for 1."""
+    if isinstance(value, bool):
+        raise PydanticCustomError("float_type", "no number")
+    return value
 
 
 class Parameters(BaseModel):
@@ -28,11 +35,8 @@ class MeasureParameters(Parameters):
     """Parameters of the measure call."""
 
     pupillary_distance_mm: Annotated[
-        float | None,
+        Annotated[float, Field(ge=40, le=80, allow_inf_nan=False), BeforeValidator(_no_boolean)] | None,
         Field(
-            ge=40,
-            le=80,
-            allow_inf_nan=False,
             description=(
                 "Measured pupillary distance of the person, in mm. Replaces the iris as the scale and narrows the "
                 "intervals."

@@ -88,10 +88,10 @@ async def parse(content_type: str, body: bytes) -> Upload:
 def _parse_json(body: bytes) -> Upload:
     try:
         content = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        raise ApiError("BAD_JSON") from None
+    except orjson.JSONDecodeError as error:  # its words are fixed ones: nothing of the text is in them
+        raise ApiError("BAD_JSON", {"problem": error.msg, "line": error.lineno, "column": error.colno}) from None
     if not isinstance(content, dict):
-        raise ApiError("BAD_JSON")
+        raise ApiError("BAD_JSON", {"expected": "an object"})
     if len(content) > MAX_PARTS:
         raise ApiError("BAD_JSON", {"max_keys": MAX_PARTS})
     text = content.pop("image_base64", None)
@@ -141,9 +141,9 @@ class _Form:
         try:
             name = options[b"name"].decode()
         except (KeyError, UnicodeDecodeError):
-            raise ApiError("BAD_MULTIPART") from None
+            raise ApiError("BAD_MULTIPART", {"missing": "name of a part, in UTF-8"}) from None
         if kind != b"form-data":
-            raise ApiError("BAD_MULTIPART")
+            raise ApiError("BAD_MULTIPART", {"expected": "parts with Content-Disposition: form-data"})
         if name in self.files or name in self.fields:
             raise invalid(public_name(name), problem="sent twice")
         # `filename*` is not allowed in forms, but clients send it; it still says that this is a file.
@@ -176,10 +176,12 @@ async def _parse_form(boundary: bytes, body: bytes) -> Upload:
             await asyncio.sleep(0)
             parser.write(body[start : start + SLICE_BYTES])
     except FormParserError:  # MultipartParseError is one of them
-        raise ApiError("BAD_MULTIPART") from None
+        raise ApiError("BAD_MULTIPART", {"problem": "is not in parts divided by the boundary"}) from None
     if not form.complete:
         raise ApiError("BAD_MULTIPART", {"missing": "closing boundary"})
     photo = form.files.pop("image", None)
+    if "image_base64" in form.fields or "image_base64" in form.files:
+        raise invalid("image_base64", expected="the photo as a file named image; base64 is for JSON bodies")
     for name in form.files:
         raise invalid(public_name(name), problem="is not a file of this call")
     if "image" in form.fields:
@@ -224,10 +226,19 @@ def decode_base64(text: str) -> bytes:
         # The bits beyond the last byte must be zero: anything else has lost its tail.
         intact = binascii.b2a_base64(data[-(len(data) % 3 or 3) :], newline=False) == text[-4:].encode()
     except ValueError:  # binascii.Error, or a character beyond ASCII
-        raise ApiError("BAD_BASE64") from None
+        raise ApiError("BAD_BASE64", {"problem": _what_is_wrong(text)}) from None
     if not intact:
         raise ApiError("BAD_BASE64", {"problem": "cut off"})
     return data
+
+
+def _what_is_wrong(text: str) -> str:
+    """Why a text cannot be base64, as far as that is clear."""
+    if re.search(r"\s", text):
+        return "blanks inside"
+    if re.search(r"[^A-Za-z0-9+/=]", text):
+        return "characters that are not base64"
+    return "cut off, or = in the wrong place"
 
 
 def _unwrapped(text: str) -> str:

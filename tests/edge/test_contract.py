@@ -243,6 +243,42 @@ async def test_wrong_parameters_are_named(
     assert mesh.calls == []
 
 
+@pytest.mark.parametrize("value", [True, False, "SENTINEL", [1], {}])
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [("pupillary_distance_mm", "a number"), ("annotate", "true or false"), ("lang", "zh or en")],
+)
+async def test_json_of_another_type_is_told_the_type(rest: Rest, field: str, value: object, expected: str) -> None:
+    if field == "annotate" and isinstance(value, bool):
+        return
+    response = await rest.client.post(MEASURE, json={"image_base64": base64.b64encode(PHOTO).decode(), field: value})
+    details = refusal(response, 400, 1008, "INVALID_PARAMETER")["details"]
+    assert details == {"field": field, "expected": expected}
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("pupillary_distance_mm=60", "pupillary_distance_mm"),
+        ("token=SENTINEL", "token"),
+        ("SENTINEL", "?"),
+        ("a%20b=1&token=SENTINEL", "?"),
+        ("l%61ng=", "lang"),
+        ("&", "?"),
+        ("%ff=1", "?"),
+    ],
+)
+async def test_a_query_is_refused_and_goes_no_further(rest: Rest, mesh: FakeMesh, query: str, field: str) -> None:
+    response = await rest.client.post(f"{MEASURE}?{query}", files={"image": ("p.jpg", PHOTO)})
+    details = refusal(response, 400, 1008, "INVALID_PARAMETER")["details"]
+    assert (details["field"], "not in the query" in details["problem"]) == (field, True)
+    assert "SENTINEL" not in response.text
+    assert mesh.calls == []
+    assert (await rest.client.post(f"{MEASURE}?", files={"image": ("p.jpg", PHOTO)})).status_code == 200
+    await rest.stop()
+    assert "SENTINEL" not in rest.settings.request_log.path.read_text()
+
+
 @pytest.mark.parametrize("body", [{}, {"image_base64": None}, {"annotate": True}])
 async def test_a_photo_must_be_there(rest: Rest, body: dict[str, Any]) -> None:
     data = refusal(await rest.client.post(MEASURE, json=body), 400, 1008, "MISSING_PARAMETER")

@@ -30,6 +30,13 @@ def reason_of(work: Callable[[], object]) -> str:
     return caught.value.reason
 
 
+def details_of(work: Callable[[], object], reason: str) -> dict[str, Any]:
+    with pytest.raises(ApiError) as caught:
+        work()
+    assert caught.value.reason == reason
+    return dict(caught.value.details)
+
+
 def lines(text: str, width: int, end: str) -> str:
     return end.join(text[at : at + width] for at in range(0, len(text), width))
 
@@ -66,6 +73,23 @@ def test_plus_turned_into_a_blank_is_refused(data: bytes) -> None:
     text = base64.b64encode(b"\xff\xd8\xff\xfb\xef\xbe" + data).decode()
     assert "+" in text
     assert reason_of(lambda: decode_base64(text.replace("+", " "))) == "BAD_BASE64"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("QUJD RA==", "blanks inside"),
+        ("QUJDRA==\t", "blanks inside"),
+        ("QUJD%2BRA", "characters that are not base64"),
+        ("QUJDé", "characters that are not base64"),
+        ("QUJDR", "cut off, or = in the wrong place"),
+        ("QUJDRB==", "cut off"),
+        ("ab+/ab-_", "two alphabets"),
+        ("QUJD\n\nQUJD", "lines of different width"),
+    ],
+)
+def test_what_is_wrong_with_base64_is_said(text: str, problem: str) -> None:
+    assert details_of(lambda: decode_base64(text), "BAD_BASE64") == {"problem": problem}
 
 
 @pytest.mark.parametrize(
@@ -156,7 +180,7 @@ def test_headers_of_parts_are_ignored() -> None:
     ],
 )
 def test_what_is_no_form(content_type: str, body: bytes) -> None:
-    assert reason_of(lambda: parse(content_type, body)) == "BAD_MULTIPART"
+    assert list(details_of(lambda: parse(content_type, body), "BAD_MULTIPART")), "says what is wrong"
 
 
 @pytest.mark.parametrize(
@@ -172,6 +196,20 @@ def test_what_is_no_form(content_type: str, body: bytes) -> None:
         (
             (IMAGE, ('form-data; name="lang"; filename="l"', b"zh")),
             {"field": "lang", "problem": "is not a file of this call"},
+        ),
+        *(
+            (
+                (other, *rest),
+                {
+                    "field": "image_base64",
+                    "expected": "the photo as a file named image; base64 is for JSON bodies",
+                },
+            )
+            for other in (
+                ('form-data; name="image_base64"', b"QUJD" * 100_000),
+                ('form-data; name="image_base64"; filename="p"', b"QUJD"),
+            )
+            for rest in ((), (IMAGE,))
         ),
         ((IMAGE, ('form-data; name="lang"', b"\xff")), {"field": "lang", "expected": "UTF-8 text"}),
         ((IMAGE, ('form-data; name="lang"', b"x" * 70_000)), {"field": "lang", "max_bytes": 65_536}),
@@ -209,6 +247,25 @@ async def test_a_body_made_to_keep_the_parser_busy_lets_others_have_their_turn(n
     await asyncio.wait([parsing])
     assert turns >= len(HOSTILE[name]) // upload.SLICE_BYTES
     parsing.exception()  # whatever came of it
+
+
+@pytest.mark.parametrize(
+    ("body", "details"),
+    [
+        (b"", {"problem": "Input is a zero-length, empty document", "line": 1, "column": 1}),
+        (b'{"a": 1,\n "b": SENT}', {"problem": "unexpected character, expected a JSON value", "line": 2, "column": 7}),
+        (b"[1]", {"expected": "an object"}),
+        (b"null", {"expected": "an object"}),
+    ],
+)
+def test_what_is_wrong_with_json_is_said(body: bytes, details: dict[str, Any]) -> None:
+    assert details_of(lambda: parse("application/json", body), "BAD_JSON") == details
+
+
+@given(before=st.text('{}[]:,"\\ue1.- \n', max_size=12), after=st.text('{}[]:,"\\ue1.- \n', max_size=12))
+def test_nothing_of_a_broken_text_is_in_its_refusal(before: str, after: str) -> None:
+    body = f"{before}SENTINEL{after}\0".encode()  # no JSON text holds that character
+    assert "SENTINEL" not in json.dumps(details_of(lambda: parse("application/json", body), "BAD_JSON"))
 
 
 def test_json_with_more_keys_than_any_call_has() -> None:
