@@ -77,7 +77,7 @@ def _field_schema(field: FieldDescriptor) -> Schema:
         schema: Schema = {"type": "object", "additionalProperties": one}
     elif field.is_repeated:
         schema = {"type": "array", "items": one}
-    elif field.has_presence or field.enum_type is not None:
+    elif translate.is_nullable(field):
         schema = {"anyOf": [one, {"type": "null"}]}
     else:
         schema = one

@@ -1,8 +1,8 @@
 """From a worker's message to the JSON of an answer, by the message's descriptors alone.
 
 Names stay those of the protos. Every `Image` becomes a URL under `<field>_url` (`<field>_urls` for repeated ones),
-wherever it stands; enums become their short names in lower case; what is absent is null and never left out. How each
-message type is walked is worked out once and kept.
+wherever it stands; enums become their short names in lower case; what is absent is null and never left out, an empty
+text included: it says nothing. How each message type is walked is worked out once and kept.
 """
 
 from __future__ import annotations
@@ -54,6 +54,15 @@ def value_field(field: FieldDescriptor) -> FieldDescriptor:
     """The field itself, or for a map the field of its values."""
     entry = field.message_type
     return entry.fields_by_name["value"] if entry is not None and is_map(field) else field
+
+
+def is_nullable(field: FieldDescriptor) -> bool:
+    """Whether a field that is not set is null: what has presence, and enums and texts, whose default says nothing.
+
+    A number without presence is its default, 0, and lists and maps are empty.
+    """
+    says_nothing = field.enum_type is not None or field.type == FieldDescriptor.TYPE_STRING
+    return not field.is_repeated and (field.has_presence or says_nothing)
 
 
 def json_name(field: FieldDescriptor) -> str:
@@ -129,9 +138,7 @@ def _absent(field: FieldDescriptor) -> Any:
         return {}
     if field.is_repeated:
         return []
-    if field.has_presence or field.enum_type is not None:
-        return None
-    return field.default_value
+    return None if is_nullable(field) else field.default_value
 
 
 def _step(field: FieldDescriptor, inherited: int | None) -> _Step:

@@ -227,7 +227,7 @@ def quantities(measurements: Mapping[str, Any], prefix: str = "") -> Iterator[tu
 def _length(quantity: Mapping[str, Any]) -> tuple[str, str]:
     """Value and interval; why there is none stands in the interval's place."""
     if quantity["mm"] is None:
-        return "", str(quantity["unavailable_reason"])
+        return "", quantity["unavailable_reason"] or ""
     interval = quantity["interval_mm"]
     return f"{quantity['mm']:.1f}", f"{interval['low']:.1f}–{interval['high']:.1f}"
 

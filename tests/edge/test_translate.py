@@ -7,6 +7,7 @@ import math
 import orjson
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 from hair.analysis.v1 import common_pb2, growth_pb2, hairlines_pb2, masks_pb2, measure_pb2
 from hypothesis import given
@@ -95,6 +96,32 @@ def test_optional_numbers_tell_zero_from_absent() -> None:
     assert to_json(measure_pb2.Measurement(mm=0.0), keep)["mm"] == 0.0
     assert to_json(measure_pb2.Measurement(), keep)["mm"] is None
     assert to_json(measure_pb2.FaceShape(), keep)["confidence"] == 0.0
+
+
+def strings(descriptor: Descriptor) -> set[FieldDescriptor]:
+    """Single text fields of a message and of all messages in it."""
+    found: set[FieldDescriptor] = set()
+    seen: set[Descriptor] = set()
+    waiting = [descriptor]
+    while waiting:
+        message = waiting.pop()
+        seen.add(message)
+        found |= {f for f in message.fields if f.type == f.TYPE_STRING and not f.is_repeated}
+        waiting += [f.message_type for f in message.fields if f.message_type and f.message_type not in seen]
+    return found
+
+
+@pytest.mark.parametrize("text", ["", "x"])
+def test_a_text_that_says_nothing_is_null_everywhere(text: str) -> None:
+    fields = strings(measure_pb2.MeasureResponse.DESCRIPTOR)
+    assert {"unavailable_reason", "ratio_of"} <= {field.name for field in fields}
+    for field in fields:
+        owner = field.containing_type
+        if owner is None or owner.GetOptions().map_entry:
+            continue
+        message = message_factory.GetMessageClass(owner)()
+        setattr(message, field.name, text)
+        assert to_json(message, keep)[field.name] == (text or None)
 
 
 def test_numbers_keep_the_digits_their_unit_deserves() -> None:

@@ -20,7 +20,7 @@ LENGTH = {
     "ratio_of": "face_height",
     "angle_deg": None,
     "norms": [{"low": 55.4, "high": 61.4, "unit": "mm", "population": "adults", "source": "a paper"}],
-    "unavailable_reason": "",
+    "unavailable_reason": None,
 }
 ANGLE = {**LENGTH, "px": None, "mm": None, "interval_mm": None, "ratio": None, "angle_deg": 71.3, "norms": []}
 HIDDEN = {**ANGLE, "angle_deg": None, "unavailable_reason": "HAIRLINE_OCCLUDED"}
