@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from functools import partial
 from typing import Any, Protocol
 
 import structlog
@@ -77,7 +76,7 @@ def create_app(settings: Settings, mesh: RunningMesh) -> FastAPI:
         ("/livez", monitor.livez, openapi.LIVEZ),
         ("/readyz", monitor.readyz, openapi.READYZ),
         ("/monitor", monitor.monitor, openapi.MONITOR),
-        (f"{serve.PATH}{{name}}", partial(serve.serve, store), openapi.PICTURE),
+        (f"{serve.PATH}{{name}}", serve.Pictures(store).picture, openapi.PICTURE),
     ):
         app.add_api_route(path, handler, methods=["GET"], **documentation)
         app.add_route(path, handler, methods=["HEAD"], include_in_schema=False)
@@ -108,6 +107,9 @@ def _framework(settings: Settings, lifespan: Lifespan) -> FastAPI:
     if not settings.docs.enabled:
         return FastAPI(openapi_url=None, **options)
     app = FastAPIOffline(redoc_url=None, **options)  # scripts and styles from here, not from a CDN
+    for route in app.routes:
+        if isinstance(route, APIRoute) and route.methods:
+            route.methods.add("HEAD")
     generate = app.openapi
 
     def document() -> dict[str, Any]:
@@ -127,4 +129,6 @@ async def _refuse(request: Request, error: Exception) -> Response:
         raise ApiError(FRAMEWORK_REASONS.get(error.status_code, "EDGE_FAILED"), headers=error.headers) from None
     response = refusal(error.status_code, error.detail)
     response.headers.update(error.headers or {})
+    if response.headers.get("allow") == "GET":  # HEAD is a route of its own wherever GET is one
+        response.headers["allow"] = "GET, HEAD"
     return response

@@ -129,7 +129,13 @@ class Exchange:
         body = orjson.dumps({"code": code, "message": message, "request_id": self.request_id, "data": data})
         self.code, self.http_status, self.bytes_out = code, http_status, len(body)
         self.answered_s = time.monotonic()
-        headers = {"X-Request-ID": self.request_id, "Cache-Control": "no-store", **headers}
+        headers = {
+            "X-Request-ID": self.request_id,
+            "Cache-Control": "no-store",
+            "Content-Language": self.lang,
+            "Vary": "Accept-Language",
+            **headers,
+        }
         kind = _LingeringResponse if self._much_is_unread() else Response
         return kind(body, http_status, headers, "application/json")
 

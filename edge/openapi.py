@@ -14,11 +14,12 @@ from hair.analysis.v1 import measure_pb2
 
 from edge import translate
 from edge.errors import TABLE, ApiError
+from edge.images.serve import PngResponse
 from edge.messages import Lang
 from edge.monitor import DRILL_OFF, DRILL_ON, NO_WORKER
-from edge.openapi_examples import REQUEST_ID, measure_answer
+from edge.openapi_examples import DETAILS, REQUEST_ID, measure_answer
 from edge.parameters import MeasureParameters, Parameters
-from edge.photo import MEDIA_TYPES, MIN_SIDE_PX
+from edge.photo import MEDIA_TYPES
 from edge.proto_docs import describe
 
 Schema = dict[str, Any]
@@ -137,7 +138,13 @@ _REFUSAL = _envelope(
     {"type": "integer", "enum": sorted({row.code for row in TABLE.values()})},
 )
 
-_HEADERS = {"X-Request-ID": {"schema": {"type": "string"}, "description": "As in the envelope."}}
+_HEADERS = {
+    "X-Request-ID": {"schema": {"type": "string"}, "description": "As in the envelope."},
+    "Content-Language": {
+        "schema": {"type": "string", "enum": [lang.value for lang in Lang]},
+        "description": "Language of `message` and `advice`.",
+    },
+}
 _RETRY_AFTER = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds after which to try again."}}
 
 
@@ -161,17 +168,8 @@ def _refusals(reasons: Iterable[str]) -> dict[int | str, Schema]:
     }
 
 
-_DETAILS: Mapping[str, Mapping[str, float | str]] = {
-    "IMAGE_TOO_SMALL": {"width": 180, "height": 240, "min": MIN_SIDE_PX},
-    "UNSUPPORTED_FORMAT": {"format": "GIF", "supported": "JPEG, PNG, WEBP"},
-    "BODY_TOO_LARGE": {"size_bytes": 3_145_728, "max_bytes": 2_097_152},
-    "INVALID_PARAMETER": {"field": "pupillary_distance_mm", "min": 40, "max": 80},
-    "MISSING_PARAMETER": {"field": "image", "in_json": "image_base64"},
-}
-
-
 def _refusal_example(reason: str) -> Schema:
-    error = ApiError(reason, _DETAILS.get(reason))
+    error = ApiError(reason, DETAILS.get(reason))
     return {
         "code": error.row.code,
         "message": error.message.of(Lang.ZH),
@@ -296,14 +294,15 @@ READYZ = _probe(
     "Readiness: may calls come here?", _READY, {**_READY, "status": "unavailable", "picture_store_writable": False}
 )
 MONITOR = _probe("For alerting: is any worker online?", _MONITOR, {**_NONE_ONLINE, "message": NO_WORKER})
+_PLAIN_REFUSAL = {"status": "error", "message": "…"}
 FAULT: dict[str, Any] = {
     "summary": f"Alert drill: `/monitor` answers 503 while it is on ({DRILL_ON}; {DRILL_OFF})",
     "tags": ["operations"],
     "response_model": None,
     "responses": {
         200: _json_example("Switched.", {"status": "ok", "simulated": True, "message": DRILL_ON}),
-        400: _json_example("Not a JSON boolean.", {"status": "error", "message": "…"}),
-        401: _json_example("Wrong token, nothing changed.", {"status": "error", "message": "…"}),
+        400: _json_example("Not a JSON boolean.", _PLAIN_REFUSAL),
+        401: _json_example("Wrong token, nothing changed.", _PLAIN_REFUSAL),
     },
     "openapi_extra": {
         "requestBody": {
@@ -326,10 +325,14 @@ PICTURE: dict[str, Any] = {
     "summary": "A picture of an answer",
     "tags": ["pictures"],
     "response_model": None,
+    "response_class": PngResponse,
     "responses": {
-        200: {"description": "The picture.", "content": {"image/png": {"schema": {"type": "string"}}}},
-        404: {"description": "There is no such picture (any more)."},
-        503: {"description": "The store does not answer.", "headers": _RETRY_AFTER},
+        200: {
+            "description": "The picture.",
+            "content": {"image/png": {"schema": {"type": "string", "contentMediaType": "image/png"}}},
+        },
+        404: _json_example("There is no such picture (any more).", _PLAIN_REFUSAL),
+        503: _json_example("The store does not answer.", _PLAIN_REFUSAL) | {"headers": _RETRY_AFTER},
     },
     "openapi_extra": {"parameters": [{"name": "name", "in": "path", "required": True, "schema": {"type": "string"}}]},
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import structlog
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -22,14 +23,26 @@ _NAME = re.compile(rf"({ID.pattern})\.png")
 log = structlog.get_logger()
 
 
-async def serve(store: ImageStore, request: Request) -> Response:
-    """The picture named in the path; 404 for every name that is not one of ours, without looking at the disk."""
-    name = _NAME.fullmatch(request.path_params["name"])
-    try:
-        picture = await store.get(name[1]) if name else None
-    except StoreError as error:
-        log.warning("picture_not_read", problem=str(error))
-        return Response(status_code=503, headers={**HEADERS, "Retry-After": "10"})
-    if picture is None:
-        return Response(status_code=404, headers=HEADERS)
-    return Response(picture, headers=HEADERS, media_type="image/png")
+class PngResponse(Response):
+    """A picture of an answer."""
+
+    media_type = "image/png"
+
+
+class Pictures:
+    """The pictures of a store."""
+
+    def __init__(self, store: ImageStore) -> None:
+        self._store = store
+
+    async def picture(self, request: Request) -> Response:
+        """A picture of an answer, for as long as pictures are kept; 404 after that and for every other name."""
+        name = _NAME.fullmatch(request.path_params["name"])  # other names never reach the disk
+        try:
+            picture = await self._store.get(name[1]) if name else None
+        except StoreError as error:
+            log.warning("picture_not_read", problem=str(error))
+            raise HTTPException(503, headers={**HEADERS, "Retry-After": "10"}) from error
+        if picture is None:
+            raise HTTPException(404, headers=HEADERS)
+        return PngResponse(picture, headers=HEADERS)

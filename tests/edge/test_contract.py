@@ -75,6 +75,26 @@ async def test_a_picture_is_readable_in_the_moment_its_answer_arrives(rest: Rest
     assert response.headers["x-content-type-options"] == "nosniff"
     head = await rest.client.head(url)
     assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-type"] == "image/png"
+
+
+@pytest.mark.parametrize("name", [f"{'0' * 32}.png", "x", "..%5cedge_config.json", f"{'0' * 32}.jpg"])
+async def test_a_picture_that_is_not_there(rest: Rest, name: str) -> None:
+    response = await rest.client.get(f"/static/annotations/{name}")
+    assert response.status_code == 404
+    assert response.json() == {"status": "error", "message": "Not Found"}
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert response.headers["cache-control"] == "private, no-store"
+
+
+@pytest.mark.parametrize(
+    "path", ["/monitor", "/health", "/docs", "/openapi.json", f"/static/annotations/{'0' * 32}.png"]
+)
+async def test_what_can_be_read_can_be_asked_for_its_head_and_says_so(rest: Rest, path: str) -> None:
+    response = await rest.client.post(path)
+    assert response.status_code == 405
+    assert set(response.headers["allow"].split(", ")) == {"GET", "HEAD"}
+    assert (await rest.client.head(path)).status_code == (await rest.client.get(path)).status_code
 
 
 async def test_no_picture_is_null(rest: Rest, mesh: FakeMesh) -> None:
@@ -125,6 +145,8 @@ async def test_words_follow_the_language_header(
     refusal(response, 400, 1001, "NO_FACE")
     assert response.json()["message"] == message
     assert mesh.request.options.lang == language
+    assert response.headers["content-language"] == ("en" if language == common_pb2.LANGUAGE_EN else "zh")
+    assert response.headers["vary"] == "Accept-Language"
 
 
 async def test_lang_counts_for_pictures_alone(rest: Rest, mesh: FakeMesh) -> None:

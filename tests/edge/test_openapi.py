@@ -12,6 +12,7 @@ from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import validate
 
 from edge.errors import FRAMEWORK_REASONS, TABLE
+from edge.openapi_examples import DETAILS
 from tests.edge.rest import MEASURE, FakeMesh, Rest, failed, serving
 
 Document = dict[str, Any]
@@ -86,6 +87,26 @@ def test_every_field_says_what_it_is(document: Document) -> None:
                 assert property_.get("description"), f"{name}.{field}"
 
 
+def test_operations_have_names_and_words_of_their_own(document: Document) -> None:
+    operations = [operation for each in document["paths"].values() for operation in each.values()]
+    assert len({operation["operationId"] for operation in operations}) == len(operations)
+    text = json.dumps(operations)
+    assert "partial" not in text
+    assert "functools" not in text
+
+
+def test_a_picture_is_a_png(document: Document) -> None:
+    responses = document["paths"]["/static/annotations/{name}"]["get"]["responses"]
+    assert set(responses["200"]["content"]) == {"image/png"}
+
+
+def test_examples_have_the_details_that_refusals_have(document: Document) -> None:
+    examples = document["components"]["examples"]
+    assert examples["IMAGE_TOO_MANY_PIXELS"]["value"]["data"]["details"]["pixels"] == 48_000_000
+    assert set(DETAILS) <= set(TABLE)
+    assert "" not in json.dumps(examples["measure"]).split('"')[1::2], "what is not said is null"
+
+
 async def test_real_answers_are_as_documented(rest: Rest, mesh: FakeMesh, document: Document) -> None:
     responses = document["paths"][MEASURE]["post"]["responses"]
 
@@ -117,6 +138,12 @@ async def test_the_page_needs_nothing_from_elsewhere(rest: Rest) -> None:
     for asset in ("swagger-ui-bundle.js", "swagger-ui.css"):
         assert asset in page.text
         assert (await rest.client.get(f"/static-offline-docs/{asset}")).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/docs", "/openapi.json", "/docs/oauth2-redirect"])
+async def test_documentation_can_be_asked_for_its_head(rest: Rest, path: str) -> None:
+    response = await rest.client.head(path)
+    assert (response.status_code, response.content) == (200, b"")
 
 
 async def test_it_can_be_switched_off(tmp_path: Path, mesh: FakeMesh) -> None:
