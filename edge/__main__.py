@@ -6,12 +6,15 @@ import argparse
 import ctypes
 import os
 import signal
+import socket
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import structlog
 import uvicorn
 from starlette.types import ASGIApp
+from typing_extensions import override
 
 from edge.app import create_app
 from edge.settings import ConfigError, Settings, load
@@ -32,7 +35,8 @@ and tells alerting who is online. One process, one event loop: the pool's memory
 """
 _EPILOG = """\
 The configuration is one JSON file: see edge_config.example.json, which names every key. Logs are JSON lines on standard
-error. SIGTERM: no new connections, running requests are finished. Exit status 2: the configuration is refused.
+error. SIGTERM: no new connections, running requests are finished. Exit status 2: the configuration is refused; 3: the
+address cannot be had.
 """
 
 
@@ -45,7 +49,9 @@ def main(arguments: list[str] | None = None) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the configuration file (JSON)")
-    parser.add_argument("--check", action="store_true", help="only say whether the configuration is good")
+    parser.add_argument(
+        "--check", action="store_true", help="only say whether the configuration is good and folders writable"
+    )
     parser.add_argument("--version", action="version", version=__version__)
     options = parser.parse_args(arguments)
     try:
@@ -56,13 +62,47 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stderr.write(f"hairmesh-edge: {error}\n")
         sys.exit(2)
     if options.check:
+        _check_writable({"static.dir": settings.static.dir, "request_log.path": settings.request_log.path.parent})
+        sys.stdout.write(f"hairmesh-edge: {options.config}: configuration is good\n")
         return
+    listener = _listener(settings)
     for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn stops in order, then raises the signal again: all is well
         signal.signal(number, lambda _number, _frame: sys.exit(0))
     _keep_freed_memory()
     logs.configure("edge", level=settings.log_level)
     structlog.get_logger().info("edge_starts", version=__version__, config=str(options.config))
-    uvicorn.Server(server_config(settings, create_app(settings, driver))).run()
+    _Server(server_config(settings, create_app(settings, driver))).run([listener])
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, which says when it was told to stop."""
+
+    @override
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        structlog.get_logger().info("edge_stops", requests_running=len(self.server_state.tasks), grace_s=GRACE_S)
+        await super().shutdown(sockets)
+
+
+def _listener(settings: Settings) -> socket.socket:
+    """The address, taken before anything is probed or said; nobody is let in before the server starts."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # what a former edge left behind is no hindrance
+    try:
+        listener.bind((settings.host, settings.port))
+    except OSError as error:
+        sys.stderr.write(f"hairmesh-edge: listen {settings.listen}: {error.strerror}\n")
+        sys.exit(3)
+    return listener
+
+
+def _check_writable(folders: Mapping[str, Path]) -> None:
+    """Exit with status 2 unless every folder is there, or can be made, and takes new files."""
+    for key, folder in folders.items():
+        existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+        if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+            sys.stderr.write(f"hairmesh-edge: {key}: {existing} is no folder that can be written\n")
+            sys.exit(2)
 
 
 def server_config(settings: Settings, app: ASGIApp) -> uvicorn.Config:

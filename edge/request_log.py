@@ -47,7 +47,8 @@ class RequestLog:
         if self._dropped:
             log.error("request_log_lines_dropped", count=self._dropped)
             self._dropped = 0
-        line = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **facts}
+        # The form of the other logs' timestamps.
+        line = {"time": f"{datetime.now(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z", **facts}
         self._lines.append(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
 
     def close(self) -> None:

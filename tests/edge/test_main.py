@@ -57,6 +57,39 @@ def test_files_that_the_configuration_names_must_be_there(capsys: pytest.Capture
     assert "workers-ca.pem" in capsys.readouterr().err
 
 
+def configuration(folder: Path, **changes: Any) -> str:
+    """A good one, but for the changes; the path of its file."""
+    path = folder / "edge.json"
+    path.write_text(json.dumps({"workers": ["127.0.0.1:1"], "shared_password": "x", **changes}))
+    return str(path)
+
+
+def test_a_good_configuration_is_called_good_and_nothing_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = configuration(
+        tmp_path, static={"dir": str(tmp_path / "a" / "b")}, request_log={"path": str(tmp_path / "c" / "log.jsonl")}
+    )
+    command.main(["--config", path, "--check"])
+    assert capsys.readouterr().out == f"hairmesh-edge: {path}: configuration is good\n"
+    assert [file.name for file in tmp_path.iterdir()] == ["edge.json"]
+
+
+@pytest.mark.parametrize("key", ["static.dir", "request_log.path"])
+def test_folders_that_cannot_be_written_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str) -> None:
+    (tmp_path / "file").write_text("")
+    good, bad = tmp_path, tmp_path / "file" / "below"
+    path = configuration(
+        tmp_path,
+        static={"dir": str(bad if key == "static.dir" else good)},
+        request_log={"path": str((bad if key == "request_log.path" else good) / "log.jsonl")},
+    )
+    assert run("--config", path, "--check") == 2
+    said = capsys.readouterr()
+    assert key in said.err
+    assert said.out == ""
+
+
 def test_several_processes_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,6 +166,8 @@ async def test_a_whole_life(tmp_path: Path) -> None:
         rest_of_log = (await edge.process.stderr.read()).decode()
         assert PASSWORD not in rest_of_log + json.dumps(edge.said)
         assert "Traceback" not in rest_of_log
+        stops = [json.loads(line) for line in rest_of_log.splitlines() if "edge_stops" in line]
+        assert len(stops) == 1, rest_of_log
     lines = [json.loads(line) for line in (tmp_path / "request_log.jsonl").read_text().splitlines()]
     assert [line["code"] for line in lines] == [0, 0]
     assert list((tmp_path / "pictures").glob(".*")) == []
@@ -169,6 +204,6 @@ async def test_a_port_in_use_ends_it(tmp_path: Path) -> None:
             sys.executable, *arguments, cwd=EXAMPLE.parent, stderr=asyncio.subprocess.PIPE
         )
         _out, said = await second.communicate()
-        assert second.returncode
-        assert b"address already in use" in said
+        assert second.returncode == 3
+        assert said.decode() == f"hairmesh-edge: listen 127.0.0.1:{edge.port}: Address already in use\n"
         assert (await edge.client.get("/monitor")).status_code == 503
