@@ -6,6 +6,7 @@ never through arguments or the environment. The children never outlive this proc
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import random
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import httpx
 
@@ -86,7 +87,7 @@ class Stack:
 
     def __init__(self, folder: Path, *, workers: int, cooldown_seconds: float | None = None) -> None:
         self.folder = folder.resolve()
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock: IO[bytes] | None = None
         self.token = secrets.token_urlsafe(24)
         self.admin_token = secrets.token_urlsafe(24)
         edge_port, *worker_ports = free_ports(1 + workers)
@@ -103,7 +104,11 @@ class Stack:
         }
 
     def start(self) -> None:
-        """Start every process; `wait_online` says when they answer. Raises `StackError` without the models."""
+        """Start every process; `wait_online` says when they answer.
+
+        Raises `StackError` without the models, and for a folder that cannot be written or that another stack uses.
+        """
+        self._claim_folder()
         try:
             models.locate(models.default_cache_dir())
         except ModelError as error:
@@ -145,6 +150,8 @@ class Stack:
 
     def stop(self) -> list[str]:
         """Stop what runs, the edge first, remove the private files; returns what went wrong."""
+        if self._lock is None:  # never started, so nothing in the folder is ours
+            return []
         until_s = time.monotonic() + STOP_TIMEOUT_S
         self.edge.ask_to_stop()
         complaints = [self.edge.wait_stopped(until_s)]
@@ -154,6 +161,8 @@ class Stack:
         for path in self._configs:
             path.unlink(missing_ok=True)
         shutil.rmtree(self._pictures, ignore_errors=True)
+        self._lock.close()
+        self._lock = None
         return [complaint for complaint in complaints if complaint]
 
     def __enter__(self) -> Self:
@@ -165,6 +174,22 @@ class Stack:
     ) -> None:
         """Stop everything."""
         self.stop()
+
+    def _claim_folder(self) -> None:
+        """Make the folder, and have it alone: two stacks in one would overwrite each other's configurations."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = (self.folder / ".lock").open("wb")
+        except OSError as error:
+            raise StackError(f"cannot write in {self.folder} ({error.strerror}): name another by --out") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            lock.close()
+            raise StackError(
+                f"another demo or service runs in {self.folder}: stop it, or name another --out"
+            ) from error
+        self._lock = lock
 
     def _edge_config(self, cooldown_seconds: float | None) -> dict[str, Any]:
         return {

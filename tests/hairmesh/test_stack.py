@@ -70,3 +70,20 @@ def test_missing_models_are_told_before_anything_starts(tmp_path: Path, monkeypa
         with pytest.raises(StackError, match="hairmesh models fetch"):
             stack.start()
         assert stack.edge.process is None
+
+
+def test_a_folder_serves_one_stack_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HAIRMESH_MODELS_DIR", str(tmp_path / "empty"))  # so that nothing starts in this test
+    with Stack(tmp_path, workers=1) as first:
+        with pytest.raises(StackError, match="hairmesh models fetch"):
+            first.start()
+        with Stack(tmp_path, workers=1) as second, pytest.raises(StackError, match=r"another demo .* --out"):
+            second.start()
+    with Stack(tmp_path, workers=1) as third, pytest.raises(StackError, match="hairmesh models fetch"):
+        third.start()
+
+
+def test_a_folder_that_cannot_be_is_told_in_words(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with Stack(tmp_path / "file", workers=1) as stack, pytest.raises(StackError, match=r"cannot write in .* --out"):
+        stack.start()
