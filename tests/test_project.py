@@ -113,7 +113,7 @@ def test_make_lists_every_target() -> None:
 
 def test_readme_names_both_commands() -> None:
     readme = (ROOT / "README.md").read_text()
-    assert "make setup" in readme
+    assert "make test" in readme
     assert "make demo" in readme
 
 
