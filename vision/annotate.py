@@ -53,6 +53,8 @@ class _Layout:
 
     def widths(self) -> None:
         """Face and jaw width: their ends alone, like the jaws of a calliper."""
+        if not self.view.has_mm:
+            return
         for line in self.view.lines_of(*WIDTHS):
             for end, other in ((line[0], line[-1]), (line[-1], line[0])):
                 inward = (other - end) / np.linalg.norm(other - end)
@@ -63,6 +65,8 @@ class _Layout:
 
     def forehead(self) -> None:
         """From the brows to the hairline; how far the temples recede, where they do."""
+        if not self.view.has_mm:
+            return
         for line in self.view.lines_of("brow_to_hairline.right", "brow_to_hairline.left"):
             self.sheet.stroke(line, TEAL, 0.8 * self.sizes.line, alpha=0.85)
         if self.view.tells("temple_recession"):

@@ -79,9 +79,9 @@ def _items(facts: Facts, lang: Lang, sheet: Sheet, scale: float) -> list[_Item]:
         px_per_mm = scale / facts.scale.mm_per_px
         bar = next((mm for mm in BAR_MM if mm * px_per_mm <= 4 * text), BAR_MM[-1])
         items.append(_Item(Line(f"{bar} mm", size, SOFT), "bar", bar * px_per_mm + 0.4 * text))
-    items.append(_Item(Line(labels.SCALE[facts.scale.source](lang), size, SOFT)))
+    items.append(_Item(Line(labels.scale(facts.scale, lang), size, SOFT)))
     if facts.scale.mm_per_px is not None:
-        items.append(_Item(Line(labels.interval(facts.scale, lang), size, SOFT)))
+        items.append(_Item(Line(labels.LESS_CERTAIN(lang), size, SOFT)))
     items.append(_Item(Line(labels.SIDES(lang), size, SOFT)))
     return items
 

@@ -269,9 +269,11 @@ def _plate(canvas: NDArray[np.uint8], plate: Plate) -> None:
 
 
 def _text(canvas: NDArray[np.uint8], text: Text) -> None:
+    font = _font(text.size_px)
     left, top = int(np.floor(text.rect.x)), int(np.floor(text.rect.y))
-    size = (int(np.ceil(text.rect.right)) - left + 2, int(np.ceil(text.rect.bottom)) - top + 2)
-    image = Image.new("L", size)
+    # Set letters step in whole pixels: a long line comes out somewhat wider or narrower than `text_width` says.
+    right = max(text.rect.right, text.rect.x + font.getlength(text.text))
+    image = Image.new("L", (int(np.ceil(right)) - left + 2, int(np.ceil(text.rect.bottom)) - top + 2))
     origin = (text.rect.x - left, text.rect.y - top + BASELINE * text.size_px)
-    ImageDraw.Draw(image).text(origin, text.text, fill=255, font=_font(text.size_px), anchor="ls")
+    ImageDraw.Draw(image).text(origin, text.text, fill=255, font=font, anchor="ls")
     _blend(canvas, np.asarray(image), (left, top), text.colour, 1.0)

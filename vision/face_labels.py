@@ -70,6 +70,11 @@ class FaceView:
         self.left_u, self.right_u = float(across.min()), float(across.max())
         self.face_width_px = self.right_u - self.left_u
 
+    @property
+    def has_mm(self) -> bool:
+        """Whether lengths are known; without, what has no ratio has no label, and no lines either."""
+        return self.facts.scale.mm_per_px is not None
+
     def place(self, points: ArrayLike) -> Points:
         """Photo pixels to layout pixels."""
         return (np.asarray(points, dtype=np.float64) + 0.5) * self.scale - 0.5
@@ -134,7 +139,7 @@ class FaceView:
         ends = np.array(sorted(self.frame.uv(np.vstack(eyes)).tolist()))
         boundaries = np.vstack([ends[:1], (ends[1:-1:2] + ends[2:-1:2]) / 2, ends[-1:]])
         fine = 0.9 * self.sizes.small
-        head = labels.FIFTHS(self.lang) + ("" if self.facts.scale.mm_per_px is None else " mm")
+        head = labels.FIFTHS(self.lang) + (" mm" if self.has_mm else "")
         texts = [(Line(head, fine, SOFT), Line(labels.EYE_UNIT(self.lang), fine, SOFT))]
         for name in FIFTHS:
             quantity = self.facts.measurements[name]

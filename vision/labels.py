@@ -63,7 +63,9 @@ BROW_TO_HAIRLINE = Words("眉至发际线", "Brow to hairline")
 TEMPLE_RECESSION = Words("额角退缩", "Temple recession")
 HAIRLINE = Words("发际线", "Hairline")
 SIDES = Words("左右以本人为准", "Sides: the subject's own")
-INTERVAL = Words("95% 区间", "95% interval")
+INTERVAL = Words("±{:.1f}%（95%）", "±{:.1f}% (95%)")
+LESS_CERTAIN = Words("各数值误差更大", "Single values are less certain")
+"""Beside the interval of the scale: to each value what is uncertain about its ends is added."""
 SCALE: Mapping[ScaleSource | None, Words] = {
     ScaleSource.IRIS: Words("比例尺：虹膜", "Scale: iris"),
     ScaleSource.PUPILLARY_DISTANCE: Words("比例尺：瞳距", "Scale: pupillary distance"),
@@ -81,6 +83,10 @@ WARNING: Mapping[str, Words] = {
     "CHILD": Words("儿童：成人标准不适用", "Child: adult norms do not hold"),
     "PERSPECTIVE": Words("拍摄距离过近，比例有透视误差", "Taken too close: perspective distorts proportions"),
     "NOT_A_PHOTO": Words("可能不是真人照片，数值不可靠", "May not be a photo of a person: values unreliable"),
+    "SCALE_UNCERTAIN": Words("虹膜不够清楚，未给出毫米数", "The irises are not clear enough: no millimetres are given"),
+    "PUPILLARY_DISTANCE_DOUBTFUL": Words(
+        "所给瞳距与虹膜不符，请核对", "The pupillary distance given contradicts the irises: check it"
+    ),
     "GLASSES": Words("佩戴眼镜，区间较宽", "Glasses: wider interval"),
 }
 """Warnings that belong on the picture, by `PhotoWarning.reason`; others stand in the answer alone."""
@@ -106,9 +112,10 @@ def times(ratio: float) -> str:
     return f"{ratio:.2f}"
 
 
-def interval(scale: Scale, lang: Lang) -> str:
-    """The 95 % interval common to all lengths of the picture."""
-    return f"{INTERVAL(lang)} ±{scale.causes.total_pct:.1f}%"
+def scale(found: Scale, lang: Lang) -> str:
+    """Where the millimetres come from, and the 95 % interval of the scale alone."""
+    source = SCALE[found.source](lang)
+    return source if found.mm_per_px is None else f"{source} {INTERVAL(lang).format(found.causes.total_pct)}"
 
 
 def characters() -> set[str]:

@@ -22,7 +22,7 @@ from tests.vision.conftest import photo_of, resized
 from vision.annotate import annotate, plan
 from vision.drawing import PLATE, Colour, Picture, Plate, Rect, Stroke, Text, render
 from vision.label_layout import crosses
-from vision.labels import HAIRLINE_NOTE, WARNING
+from vision.labels import HAIRLINE_NOTE, LESS_CERTAIN, WARNING
 from vision.sheet import AMBER, BLUE, PLATE_ALPHA, SOFT, TEAL, WHITE
 from vision.types import (
     Facts,
@@ -152,7 +152,17 @@ def test_what_it_says(lang: Lang) -> None:
         assert f"{fifth.mm:.1f}" in said
     right = facts.measurements["brow_to_hairline.right"]
     assert {Lang.ZH: "右", Lang.EN: "R"}[lang] + f" {right.mm:.1f} mm" in said
-    assert {Lang.ZH: "95% 区间 ±6.9%", Lang.EN: "95% interval ±6.9%"}[lang] in said
+    assert {Lang.ZH: "比例尺：虹膜 ±6.9%（95%）", Lang.EN: "Scale: iris ±6.9% (95%)"}[lang] in said
+
+
+def test_what_it_says_of_its_certainty_holds_for_every_value() -> None:
+    """The interval named is the scale's; no value's own is narrower, and the picture says that they are wider."""
+    facts = invented_facts()
+    assert LESS_CERTAIN.en in texts(plan(facts, Lang.EN, 2048))
+    for found in facts.measurements.values():
+        if found.mm is not None and found.interval_mm is not None and found.interval_mm.low > 0:
+            half_pct = 50 * (found.interval_mm.high - found.interval_mm.low) / found.mm
+            assert half_pct >= facts.scale.causes.total_pct - 0.01
 
 
 def test_fifths_stand_in_the_order_of_the_photo() -> None:
@@ -172,7 +182,7 @@ def test_a_hairline_that_was_not_seen_is_not_drawn_but_noted(state: HairlineStat
     assert HAIRLINE_NOTE[state](lang) in said
     assert not any(text.startswith(("上庭", "Upper")) for text in said)
     assert any(text in {"中庭", "Middle third"} for text in said)
-    assert "%" not in " ".join(said).split("95%")[0]  # no shares without the whole
+    assert not any(text.endswith("%") for text in said)  # no shares without the whole
     assert not [mark for mark in picture.marks if isinstance(mark, Stroke) and mark.colour == TEAL]
 
 
@@ -204,9 +214,16 @@ def test_warnings_stand_on_the_picture() -> None:
 
 
 def test_without_a_scale_only_proportions_are_said() -> None:
-    said = texts(plan(invented_facts(with_scale=False), Lang.EN, 2048))
+    picture = plan(invented_facts(with_scale=False, warnings=("SCALE_UNCERTAIN",)), Lang.EN, 2048)
+    said = texts(picture)
     assert "No scale: proportions only" in said
-    assert not any("mm" in text for text in said)
+    assert WARNING["SCALE_UNCERTAIN"].en in said
+    assert LESS_CERTAIN.en not in said
+    assert not any("width" in text or "Brow" in text for text in said)
+    strokes = [mark for mark in picture.marks if isinstance(mark, Stroke)]
+    assert len([mark for mark in strokes if mark.colour == TEAL]) == 2  # the hairline and its sign in the caption
+    assert len([mark for mark in strokes if mark.colour == BLUE]) == 6 * 3 + 1  # the fifths: three to each end, a ruler
+    assert not any("mm" in text.split() or "±" in text for text in said)
     assert any(text.startswith("Upper third ") for text in said)
 
 
