@@ -125,7 +125,7 @@ def test_the_shared_portraits(name: str, expected: str, portraits: Path, pipelin
         case "measured":
             facts = measured(pipeline, rgb)
             assert not reasons(facts) & {"CHILD", "NOT_A_PHOTO"}
-            assert facts.scale.mm_per_px is not None
+            assert (facts.scale.mm_per_px is None) is ("SCALE_UNCERTAIN" in reasons(facts))
             assert ("GLASSES" in reasons(facts)) is ("iris interval wider" in expected)
         case "answered with the child warning" | "child warning; hairline never observed":
             facts = measured(pipeline, rgb)
@@ -201,7 +201,7 @@ def test_a_covered_mouth_is_not_upside_down(pipeline: Pipeline, studio_rgb: RgbI
 
 def test_a_drawing_is_not_measured_without_a_warning(pipeline: Pipeline) -> None:
     drawing = np.asarray(cv2.resize(drawn_face(), (512, 512), interpolation=cv2.INTER_CUBIC), dtype=np.uint8)
-    assert outcome(pipeline, drawing) == {"measured", "NOT_A_PHOTO"}
+    assert outcome(pipeline, drawing) >= {"measured", "NOT_A_PHOTO"}
 
 
 def test_the_canary_passes_and_notices_a_zeroed_parser(
