@@ -48,7 +48,7 @@ FACE = (
 BEYOND = (0.02, 0.10)
 """What lies so far beyond the edge is what the face ends in."""
 LOWEST = 0.175
-"""In face units, or 0.525 middle courts. Adults have 0.85 ± 0.09 (callipers; `vision.norms.COURTS`): that is 3.6
+"""In face units, or 0.525 middle courts. Adults have 0.85 ± 0.09 (women of `vision.norms.COURTS`): that is 3.6
 standard deviations below. Bangs that end above this are not recognised."""
 LOWEST_COSINE = 0.7
 """To the sides the limit rises as a level line would, up to this cosine of the ray's angle: hair that falls over the
@@ -79,6 +79,8 @@ disagree. Against two markings by eye errors are 0.9 of this on ten studio portr
 hair and skin are nearer to each other in colour."""
 CONFIDENT_SD = 0.02
 """In face units: an edge known so well has 0.6 of the confidence of one known perfectly."""
+UNKNOWN_SD = 2 * CONFIDENT_SD
+"""Where no width of the transition was found on a ray that its neighbours speak for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,8 @@ def _state(found: Findings, ray: int) -> HairlineState:
 def _hairline(rays: Rays, edge: HairEdge, findings: Findings, states: tuple[HairlineState, ...]) -> Hairline:
     places = rays.at(edge.radius)
     edge_sd = np.hypot(EDGE_SD_OF_WIDTH * edge.width, EDGE_SD_OF_DISAGREEMENT * edge.disagreement)
-    sharp = np.exp(-0.5 * np.nan_to_num(edge_sd / CONFIDENT_SD, nan=2.0) ** 2)
+    edge_sd = np.where(np.isnan(edge_sd), UNKNOWN_SD, edge_sd)
+    sharp = np.exp(-0.5 * (edge_sd / CONFIDENT_SD) ** 2)
     sure = {
         HairlineState.OBSERVED: findings.hair * sharp,
         HairlineState.OCCLUDED: findings.hair,
@@ -162,7 +165,9 @@ def _hairline(rays: Rays, edge: HairEdge, findings: Findings, states: tuple[Hair
 
     found = [ray for ray in range(len(states)) if not np.isnan(edge.radius[ray])]
     status = states[MIDLINE]
-    seen = status is HairlineState.OBSERVED and not np.isnan(edge.radius[MIDLINE])
+    if status is HairlineState.OBSERVED and np.isnan(edge.radius[MIDLINE]):
+        status = HairlineState.OCCLUDED  # the neighbours show it, the midline itself does not: a strand before it
+    seen = status is HairlineState.OBSERVED
     return Hairline(
         points=tuple(point(ray) for ray in found),
         status=status,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +14,11 @@ from bench.portraits.face import Face
 from bench.portraits.negatives import NEGATIVES
 from tests.conftest import selfie, studio_portrait
 from tests.vision.conftest import photo_of, resized
-from tests.vision.painted_forehead import SKIN, Forehead, paint
+from tests.vision.measured_faces import scale_of
+from tests.vision.painted_forehead import CELL_PX, SKIN, Forehead, paint
+from vision.anthropometry import measure_face
 from vision.forehead_rays import ANGLES_DEG, MIDLINE
+from vision.hair_edge import HairEdge, find_hair_edge
 from vision.hairline import Findings, find_hairline, judge
 from vision.landmarks import LandmarkDetector
 from vision.parsing import parse
@@ -107,6 +111,37 @@ def test_a_photo_that_ends_on_the_forehead_shows_no_hairline() -> None:
     probabilities[Label.BACKGROUND, outside] = 1
     photo = photo_of(forehead.photo.rgb[cut:])
     assert find_hairline(photo, landmarks, ParsingMap(probabilities, shifted)).status is OCCLUDED
+
+
+@pytest.mark.parametrize("unknown", ["width", "disagreement"])
+def test_an_edge_of_unknown_width_is_uncertain_not_a_gap(unknown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    forehead = paint()
+
+    def without(*given: Any) -> HairEdge:
+        edge = find_hair_edge(*given)
+        getattr(edge, unknown)[MIDLINE] = np.nan
+        return edge
+
+    usual = found(forehead)
+    monkeypatch.setattr("vision.hairline.find_hair_edge", without)
+    hairline = found(forehead)
+    assert hairline.trichion
+    assert hairline.edge_sd_px > 3 * usual.edge_sd_px
+    assert 0 < hairline.trichion.confidence < 0.2
+    measured = measure_face(forehead.landmarks, hairline, scale_of())
+    assert all(np.isfinite((m.interval_mm.low, m.interval_mm.high)).all() for m in measured.values() if m.interval_mm)
+
+
+def test_a_strand_down_the_midline_hides_the_trichion_alone() -> None:
+    forehead = paint()
+    probabilities = forehead.parsing.probabilities
+    middle = round(forehead.glabella[0] / CELL_PX)
+    strand = (slice(0, round(forehead.glabella[1] / CELL_PX)), slice(middle - 1, middle + 2))
+    probabilities[(slice(None), *strand)] = 0
+    probabilities[(Label.HAIR, *strand)] = 1
+    hairline = found(forehead)
+    assert (hairline.status, hairline.trichion) == (OCCLUDED, None)
+    assert sum(point.state is OBSERVED for point in hairline.points) > 50
 
 
 def findings(**of_all_rays: float) -> Findings:
