@@ -54,7 +54,8 @@ ON_THE_HAIRLINE = {"trichion", "hairline", "recess", "recess_foot"}
 POSE_SD_DEG = {"yaw": 1.5, "pitch": 1.5}
 CAMERA_MM = 1500.0
 """Distance of the camera, as portraits are taken. A point behind the irises by `d` looks smaller by d / CAMERA_MM: it
-is not corrected for, as the distance is not known, but stands in the interval."""
+is not corrected for, as the distance is not known, but stands in the interval. From nearer (selfies) the outline of the
+face shrinks by more than the interval says: the PERSPECTIVE warning stands for that."""
 Z95 = 1.96
 
 NO_SCALE = "NO_SCALE"

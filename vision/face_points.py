@@ -49,7 +49,7 @@ HAIRLINE_REASONS: Mapping[HairlineState, str] = {
     HairlineState.HAT: "HAIRLINE_HAT",
     HairlineState.NONE: "HAIRLINE_NONE",
 }
-"""Why a point of the hairline is missing, by the state found there; where nothing was found at all the first holds."""
+"""Why a point of the hairline is missing, by the state found there; where nothing was found, by that of the midline."""
 
 SLOPE_REACH = 3
 """Points of the hairline to either side by which its slope is told."""
@@ -112,6 +112,7 @@ class _Line:
         places = np.array([(point.x_px, point.y_px) for point in hairline.points], dtype=np.float64).reshape(-1, 2)
         self.points = on_forehead(landmarks, places)
         self.states = [point.state for point in hairline.points]
+        self.status = hairline.status
         self.seen: NDArray[np.bool_] = np.array([s is HairlineState.OBSERVED for s in self.states], dtype=bool)
         self.axes = axes
 
@@ -140,7 +141,7 @@ class _Line:
         """Why the line is not seen above `at`."""
         crossing = self._crossing(at)
         if crossing is None:
-            return HAIRLINE_REASONS[HairlineState.OBSERVED]
+            return HAIRLINE_REASONS[self.status]
         i, _ = crossing
         hidden = self.states[i] if not self.seen[i] else self.states[i + 1]
         return HAIRLINE_REASONS[hidden]

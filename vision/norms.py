@@ -6,22 +6,23 @@ from collections.abc import Mapping
 
 from vision.types import Norm
 
-COURTS = "Maxillofac Plast Reconstr Surg 41 (2019), doi:10.1186/s40902-019-0191-7, callipers, mean ± 1 SD"
-HONG_KONG = "BioMed Res Int (2013) 821428, callipers, mean ± 1 SD"
+COURTS = "Maxillofac Plast Reconstr Surg 41 (2019), doi:10.1186/s40902-019-0191-7, table 9, mean ± 1 SD"
+HONG_KONG = "Jayaratne et al., BioMed Res Int (2013) 821428, stereophotogrammetry, mean ± 1 SD"
 KASHIYAMA = "Kashiyama et al., Plast Reconstr Surg Glob Open 9 (2021) e3751, means"
 DODGSON = "Dodgson, Proc SPIE 5291 (2004) 36, the vast majority of adults"
 CANON = "neoclassical canon (a rule of drawing, not a statistic)"
 CHINESE_API = "convention of Chinese face analysis services (a rule of proportion, not a statistic)"
 
-MEN = "adults, men"
-WOMEN = "adults, women"
+CHINESE = ", Chinese of 18 to 35 years"
 
 
-def _both(unit: str, source: str, *, men: tuple[float, float], women: tuple[float, float]) -> tuple[Norm, ...]:
+def _both(
+    unit: str, source: str, *, men: tuple[float, float], women: tuple[float, float], who: str = ""
+) -> tuple[Norm, ...]:
     """Mean and standard deviation per sex as ranges of one standard deviation to either side."""
     return tuple(
-        Norm(round(mean - sd, 2), round(mean + sd, 2), unit, who, source)
-        for who, (mean, sd) in ((MEN, men), (WOMEN, women))
+        Norm(round(mean - sd, 2), round(mean + sd, 2), unit, f"adults, {sex}{who}", source)
+        for sex, (mean, sd) in (("men", men), ("women", women))
     )
 
 
@@ -45,11 +46,10 @@ NORMS: Mapping[str, tuple[Norm, ...]] = {
     },
     "face_width": _both("mm", COURTS, men=(133.8, 4.6), women=(130.1, 3.5)),
     "jaw_width": _both("mm", COURTS, men=(106.6, 5.9), women=(96.8, 2.9)),
-    "temple_width": _both("mm", COURTS, men=(115.3, 3.4), women=(111.2, 2.5)),
     "intercanthal_width": _both("mm", COURTS, men=(32.2, 1.9), women=(32.1, 1.4))
-    + _both("mm", HONG_KONG, men=(40.61, 4.91), women=(38.27, 2.61)),
+    + _both("mm", HONG_KONG, men=(40.61, 4.91), women=(38.27, 2.61), who=CHINESE),
     **{
-        f"palpebral_width.{side}": _both("mm", HONG_KONG, men=men, women=women)
+        f"palpebral_width.{side}": _both("mm", HONG_KONG, men=men, women=women, who=CHINESE)
         for side, (men, women) in _HONG_KONG_EYE.items()
     },
     "pupillary_distance": (Norm(50.0, 75.0, "mm", "adults (mean 63)", DODGSON),),
@@ -60,4 +60,7 @@ NORMS: Mapping[str, tuple[Norm, ...]] = {
         Norm(62.0, 62.0, "mm", "adults, women, Japanese", KASHIYAMA),
     ),
 }
-"""By dotted name of the measurement. Ratios are to the quantity that the measurement's `ratio_of` names."""
+"""By dotted name of the measurement. Ratios are to the quantity that the measurement's `ratio_of` names.
+
+None for `temple_width`: the bitemporal width of `COURTS` (115.3 and 111.2 mm) is that between the frontotemporalia, on
+the forehead; ours is that between the outlines of the face, some 12 mm more."""
