@@ -1,8 +1,8 @@
-"""How far measurements move between two pictures of one face, against the intervals they come with."""
+"""How far measurements move between two pictures of one face, and how wide their intervals are."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from bench.portraits.variants import mirrored_name
@@ -10,6 +10,8 @@ from vision.types import Measurement
 
 NEAR_ZERO_MM = 10.0
 """Shorter values (a temple recession may be nil) move in percent of this."""
+LEFT_OUT = ("fifths.right_outer", "fifths.left_outer", "brow_to_hairline", "temple_recession")
+"""Not held to the widest interval asked for; see `bench.quality`."""
 
 
 @dataclass(frozen=True)
@@ -47,3 +49,27 @@ def movements(
             continue
         moved.append(Movement(name, first.mm, second.mm, first.interval_same_person_mm.high - first.mm))
     return moved, gone
+
+
+@dataclass(frozen=True)
+class Width:
+    """The widest half-width of one measurement's whole interval over some pictures."""
+
+    pct: float
+    """Of values that are not near nil; 0 where all are."""
+    mm: float
+    left_out: bool
+
+
+def widest(pictures: Iterable[Mapping[str, Measurement]]) -> dict[str, Width]:
+    """By name, the widest first; every measurement that has a value in millimetres on some picture."""
+    found: dict[str, Width] = {}
+    for measurements in pictures:
+        for name, measurement in measurements.items():
+            if measurement.mm is None or measurement.interval_mm is None:
+                continue
+            half_mm = measurement.interval_mm.high - measurement.mm
+            pct = 100 * half_mm / measurement.mm if measurement.mm >= NEAR_ZERO_MM else 0.0
+            before = found.get(name, Width(0.0, 0.0, name.startswith(LEFT_OUT)))
+            found[name] = Width(max(before.pct, pct), max(before.mm, half_mm), before.left_out)
+    return dict(sorted(found.items(), key=lambda item: -item[1].pct))

@@ -13,8 +13,8 @@ SHARED = ROOT.parent / "shared" / "data"
 STUDIO = tuple(f"openpeople/P{number:03}" for number in range(1, 11))
 ADULTS = tuple(f"portraits/synthetic_{number:02}.jpg" for number in (1, 2, 3, 5, 6, 8, 9, 10))
 """Shared portraits of grown-ups whose hairline is seen."""
-HIDDEN = ("portraits/synthetic_11.jpg", "portraits/synthetic_12.jpg")
-"""Shared portraits without a hairline to be seen: shaved, and full bangs."""
+HIDDEN = ("portraits/synthetic_07.jpg", "portraits/synthetic_11.jpg", "portraits/synthetic_12.jpg")
+"""Shared portraits without a hairline to be seen: swept bangs, shaved (one marking doubts it), and full bangs."""
 
 
 def path_of(picture: str) -> Path:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench.portraits.invariance import movements
+from bench.portraits.invariance import movements, widest
 from bench.portraits.variants import MIRROR, VARIANTS, mirrored_name
 from tests.vision.measured_faces import hairline_of, laid, scale_of
 from vision.anthropometry import measure_face
@@ -30,6 +30,21 @@ def test_a_value_is_outside_when_it_moves_further_than_its_interval() -> None:
 def test_values_near_nil_do_not_move_by_hundreds_of_percent() -> None:
     (moved,), _ = movements({"a": measurement(0.1)}, {"a": measurement(0.6)})
     assert moved.pct == pytest.approx(5)
+
+
+def test_the_widest_interval_is_told_of_every_value_and_says_what_is_left_out() -> None:
+    near_nil = Measurement(mm=0.5, interval_mm=Interval(0, 2.5))
+    short = Measurement(mm=20, interval_mm=Interval(16, 24))
+    long = [Measurement(mm=130, interval_mm=Interval(130 - half, 130 + half)) for half in (13, 6.5)]
+    hidden = Measurement(unavailable_reason="HAIRLINE_OCCLUDED")
+    found = widest(
+        {"face_width": width, "fifths.left_outer": short, "temple_recession.left": near_nil, "face_height": hidden}
+        for width in long
+    )
+    assert list(found) == ["fifths.left_outer", "face_width", "temple_recession.left"]
+    assert [width.pct for width in found.values()] == pytest.approx([20, 10, 0])
+    assert [width.mm for width in found.values()] == pytest.approx([4, 13, 2])
+    assert [width.left_out for width in found.values()] == [True, False, True]
 
 
 def test_every_name_has_its_twin_in_the_mirror() -> None:
