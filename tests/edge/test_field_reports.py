@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import structlog
 
-from tests.edge.rest import ANNOTATED, MEASURE, PASSWORD, PHOTO, FakeMesh, Rest, eventually, picture
+from tests.edge.rest import ANNOTATED, MEASURE, PASSWORD, PHOTO, FakeMesh, Rest, eventually, failed, picture
 
 
 def files_below(folder: Path) -> set[str]:
@@ -21,11 +21,12 @@ def files_below(folder: Path) -> set[str]:
 
 
 async def test_b09_heic_under_a_jpeg_name(rest: Rest, mesh: FakeMesh) -> None:
-    fake = b"\0\0\0\x18ftypheic" + bytes(1000)
-    response = await rest.client.post(MEASURE, files={"image": ("face.jpg", fake, "image/jpeg")})
+    heic = b"\0\0\0\x18ftypheic" + bytes(1000)
+    mesh.failure = failed("DAMAGED_IMAGE", details={"format": "HEIF"})  # that no size is in it, a worker finds out
+    response = await rest.client.post(MEASURE, files={"image": ("face.jpg", heic, "image/jpeg")})
     assert (response.status_code, response.json()["code"]) == (400, 1005)
-    assert response.json()["data"]["details"]["format"] == "HEIF"
-    assert mesh.calls == []
+    assert mesh.request.photo.media_type == "image/heif"
+    mesh.failure = None
     response = await rest.client.post(MEASURE, files={"image": ("face.heic", PHOTO, "image/heic")})
     assert response.status_code == 200
     assert mesh.request.photo.media_type == "image/jpeg"
