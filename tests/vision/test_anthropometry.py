@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from google.protobuf.descriptor import Descriptor
@@ -179,13 +181,27 @@ def test_the_population_term_is_kept_apart() -> None:
         assert m.interval_mm.low >= 0
 
 
-def test_recession_is_how_much_higher_the_corner_lies_than_the_trichion() -> None:
-    face = laid()
+@pytest.mark.parametrize(("side", "points"), [("left", slice(21, 41)), ("right", slice(0, 20))])
+def test_recession_is_how_much_higher_one_side_rises_than_the_trichion(side: str, points: slice) -> None:
+    face = turned(0, 0)
     hairline = hairline_of(face)
-    found = measure_face(face, hairline, scale_of())
-    assert (found["temple_recession.left"].px or 0) > 0
-    low = measure_face(face, hairline_of(face, height=0.35), scale_of())
-    assert (low["mid_frontal_height"].mm or 0) < (found["mid_frontal_height"].mm or 0)
+    assert hairline.trichion
+    ys = np.array([point.y_px for point in hairline.points])
+    found = measure_face(face, hairline, scale_of())[f"temple_recession.{side}"]
+    assert found.px == pytest.approx(ys[20] - ys[points].min())
+    assert (found.px or 0) > 2
+    falling = tuple(replace(point, y_px=point.y_px + abs(i - 20) * 4) for i, point in enumerate(hairline.points))
+    none = measure_face(face, replace(hairline, points=falling), scale_of())[f"temple_recession.{side}"]
+    assert none.px == 0
+    assert none.ratio == 0
+    assert none.interval_mm
+    assert none.interval_mm.low == 0 < none.interval_mm.high
+
+
+def test_a_lower_hairline_makes_a_lower_forehead() -> None:
+    high, low = measured(), measured(height=0.35)
+    for name in ("mid_frontal_height", "brow_to_hairline.left", "brow_to_hairline.right", "face_height"):
+        assert (low[name].mm or 0) < (high[name].mm or 0), name
 
 
 def test_norms_belong_to_measurements_and_name_their_source() -> None:
