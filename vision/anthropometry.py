@@ -6,7 +6,8 @@ between the temples, and `px` equals what a ruler on a frontal photo shows.
 
 Each mm value has two intervals of 95 %. Its relative half-widths add as squares: those of the scale (population, fit,
 pose), where the two end points may lie (`POINT_SD`, and the hairline's own edge), an error of the head pose
-(`POSE_SD_DEG`), and perspective (what lies behind the irises looks smaller; see `CAMERA_MM`).
+(`POSE_SD_DEG`), and perspective (what lies behind the irises looks smaller; see `CAMERA_MM`). They tell of the face as
+it was: a smile that widens mouth and nose is no error of theirs.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 
 from vision.face_points import FacePoints, face_points
 from vision.norms import NORMS
+from vision.photo_warnings import NEAR_EYES_SHARE
 from vision.types import (
     FaceLandmarks,
     FaceShape,
@@ -53,9 +55,10 @@ ON_THE_HAIRLINE = {"trichion", "hairline", "recess", "recess_foot"}
 
 POSE_SD_DEG = {"yaw": 1.5, "pitch": 1.5}
 CAMERA_MM = 1500.0
-"""Distance of the camera, as portraits are taken. A point behind the irises by `d` looks smaller by d / CAMERA_MM: it
-is not corrected for, as the distance is not known, but stands in the interval. From nearer (selfies) the outline of the
-face shrinks by more than the interval says: the PERSPECTIVE warning stands for that."""
+NEAR_CAMERA_MM = 550.0
+"""Distance of the camera, as portraits are taken, and of one from which the PERSPECTIVE warning is given. A point
+behind the irises by `d` looks smaller by d over this. It is not corrected for, as the distance is not known, but stands
+in the interval."""
 Z95 = 1.96
 
 NO_SCALE = "NO_SCALE"
@@ -101,6 +104,10 @@ LENGTHS: tuple[Length, ...] = (
     Length("mid_frontal_height", DOWN, "trichion", "glabella"),
     Length("temple_recession.left", DOWN, "left_recess", "left_recess_foot"),
     Length("temple_recession.right", DOWN, "right_recess", "right_recess_foot"),
+)
+
+_FACE_WIDTH, _PUPILS = (
+    next(each for each in LENGTHS if each.name == name) for name in ("face_width", "pupillary_distance")
 )
 
 ANGLE = "golden_triangle_angle"
@@ -187,8 +194,13 @@ def _own_half_width_mm(length: Length, face: FacePoints, mm_per_px: float) -> fl
     between = abs(float((b - a) @ face.axes.back)) * mm_per_px
     pose = between * np.sin(np.radians(POSE_SD_DEG["yaw" if length.axis == LATERAL else "pitch"]))
     behind = abs(float((a[2] + b[2]) / 2 - face.eye_depth_px)) * mm_per_px
-    perspective = _px(face, length) * mm_per_px * behind / CAMERA_MM
+    perspective = _px(face, length) * mm_per_px * behind / _camera_mm(face)
     return float(np.sqrt((Z95 * points) ** 2 + (Z95 * pose) ** 2 + perspective**2))
+
+
+def _camera_mm(face: FacePoints) -> float:
+    near = _px(face, _PUPILS) > NEAR_EYES_SHARE * _px(face, _FACE_WIDTH)
+    return NEAR_CAMERA_MM if near else CAMERA_MM
 
 
 def _point_sd_mm(name: str, face: FacePoints, mm_per_px: float) -> float:

@@ -181,6 +181,25 @@ def test_the_population_term_is_kept_apart() -> None:
         assert m.interval_mm.low >= 0
 
 
+def test_from_near_the_outline_is_less_certain_and_what_lies_with_the_eyes_is_not() -> None:
+    far = turned(0, 0)
+    points = far.points.copy()
+    middle = (points[468, 0] + points[473, 0]) / 2
+    for outline in (234, 454):
+        points[outline, 0] = middle + 0.9 * (points[outline, 0] - middle)
+    near = replace(far, points=points)
+    before, after = (measure_face(face, hairline_of(face), scale_of()) for face in (far, near))
+
+    def own_pct(found: dict[str, Measurement], name: str) -> float:
+        m = found[name]
+        assert m.mm
+        assert m.interval_same_person_mm
+        return 100 * (m.interval_same_person_mm.high / m.mm - 1)
+
+    assert own_pct(after, "face_width") > own_pct(before, "face_width") + 3
+    assert own_pct(after, "pupillary_distance") == pytest.approx(own_pct(before, "pupillary_distance"), abs=0.5)
+
+
 @pytest.mark.parametrize(("side", "points"), [("left", slice(21, 41)), ("right", slice(0, 20))])
 def test_recession_is_how_much_higher_one_side_rises_than_the_trichion(side: str, points: slice) -> None:
     face = turned(0, 0)
