@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from bench.portraits.variants import mirrored_name
 from vision.types import Measurement
 
@@ -73,3 +75,15 @@ def widest(pictures: Iterable[Mapping[str, Measurement]]) -> dict[str, Width]:
             before = found.get(name, Width(0.0, 0.0, name.startswith(LEFT_OUT)))
             found[name] = Width(max(before.pct, pct), max(before.mm, half_mm), before.left_out)
     return dict(sorted(found.items(), key=lambda item: -item[1].pct))
+
+
+def apart(first: Mapping[str, Measurement], second: Mapping[str, Measurement]) -> dict[str, bool]:
+    """By name, whether two photos of one person differ by more than both intervals (without population) allow."""
+    return {
+        name: abs(a.mm - b.mm) > np.hypot(a.interval_same_person_mm.high - a.mm, b.interval_same_person_mm.high - b.mm)
+        for name, a in first.items()
+        if a.mm is not None
+        and a.interval_same_person_mm is not None
+        and (b := second[name]).mm is not None
+        and b.interval_same_person_mm is not None
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench.portraits.invariance import movements, widest
+from bench.portraits.invariance import apart, movements, widest
 from bench.portraits.variants import MIRROR, VARIANTS, mirrored_name
 from tests.vision.measured_faces import hairline_of, laid, scale_of
 from vision.anthropometry import measure_face
@@ -25,6 +25,12 @@ def test_a_value_is_outside_when_it_moves_further_than_its_interval() -> None:
     assert {movement.name: movement.outside for movement in moved} == {"a": False, "b": True}
     assert [movement.pct for movement in moved] == pytest.approx([1.8, 2.2])
     assert gone == ["d"]
+
+
+def test_two_photos_of_one_person_may_differ_by_what_both_intervals_allow() -> None:
+    first = {"a": measurement(50, 3), "b": measurement(50, 3), "c": measurement(None), "d": measurement(50)}
+    second = {"a": measurement(54.9, 4), "b": measurement(44.9, 4), "c": measurement(50), "d": measurement(None)}
+    assert apart(first, second) == {"a": False, "b": True}
 
 
 def test_values_near_nil_do_not_move_by_hundreds_of_percent() -> None:
