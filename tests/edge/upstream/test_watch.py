@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 
 import grpc
 from hair.analysis.v1 import measure_pb2
@@ -154,15 +153,19 @@ async def test_a_worker_behind_a_slow_line_is_reached_by_the_first_probe(
         while data := await source.read(65_536):
             await asyncio.sleep(0.3)
             target.write(data)
-        target.close()
 
     async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         back, forth = await asyncio.open_connection("127.0.0.1", port)
-        with contextlib.suppress(ConnectionError):
-            await asyncio.gather(carry(reader, forth), carry(back, writer))
+        ends.extend((writer, forth))
+        await asyncio.gather(carry(reader, forth), carry(back, writer))
+        ended.set()
 
+    ends: list[asyncio.StreamWriter] = []
+    ended = asyncio.Event()
     async with await asyncio.start_server(forward, "127.0.0.1", 0) as line:
         mesh = await driver(f"127.0.0.1:{line.sockets[0].getsockname()[1]}", health=SELDOM)
         assert mesh.online().healthy == 1
         await mesh.close()
-        line.close()
+        for end in ends:
+            end.close()
+        await ended.wait()
