@@ -21,7 +21,9 @@ import httpx
 
 MEASURE_ROUTE = "/api/v1/face/measure"
 DEFAULT_TIMEOUT_S = 150.0
-"""Longer than the edge itself lets a fast call take: its own 1007 arrives, not a broken connection."""
+"""How long the edge may take; with default settings enough for the queue and two attempts of a fast call."""
+ON_THE_WAY_S = 10.0
+"""More than that we wait: the edge is told its time, so that its own 1007 arrives and not a broken connection."""
 
 
 class NotAnEnvelopeError(Exception):
@@ -52,11 +54,19 @@ class Answer:
 
 
 class Client:
-    """One edge. May be shared by threads; close it, or use it as a context manager."""
+    """One edge, which may take `timeout_s` for an answer.
+
+    May be shared by threads; close it, or use it as a context manager.
+    """
 
     def __init__(self, url: str, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
         # No proxies from the environment: the address given is the one that is asked.
-        self._http = httpx.Client(base_url=url, timeout=timeout_s, trust_env=False)
+        self._http = httpx.Client(
+            base_url=url,
+            timeout=timeout_s + ON_THE_WAY_S,
+            trust_env=False,
+            headers={"x-request-timeout-ms": str(round(timeout_s * 1000))},
+        )
 
     def measure(
         self,

@@ -18,6 +18,7 @@ class Server(ThreadingHTTPServer):
 
     reply: tuple[int, dict[str, str], bytes] = (200, {}, b"{}")
     seen: list[tuple[str, str, str | None, bytes]]
+    patience_ms: str | None = None
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -26,6 +27,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         self.server.seen.append((self.command, self.path, self.headers.get("accept-language"), body))
+        self.server.patience_ms = self.headers.get("x-request-timeout-ms")
         status, headers, content = self.server.reply
         self.send_response(status)
         for name, value in headers.items():
@@ -55,6 +57,13 @@ def server() -> Iterator[Server]:
 def client(server: Server) -> Iterator[Client]:
     with Client(f"http://127.0.0.1:{server.server_address[1]}") as made:
         yield made
+
+
+def test_the_service_is_told_how_long_it_may_take(server: Server) -> None:
+    server.reply = (200, {}, envelope(0, "ok", {}))
+    with Client(f"http://127.0.0.1:{server.server_address[1]}", timeout_s=12.5) as client:
+        client.measure(b"photo")
+    assert server.patience_ms == "12500"
 
 
 def envelope(code: int, message: str, data: object) -> bytes:
