@@ -26,6 +26,8 @@ from vision.types import (
     FaceShapeClass,
     Hairline,
     Interval,
+    IntervalCauses,
+    IntervalCausesMm,
     Measurement,
     Scale,
 )
@@ -168,14 +170,14 @@ def _measured(length: Length, face: FacePoints, px_by_name: Mapping[str, float],
     if scale.mm_per_px is None:
         return replace(known, unavailable_reason=NO_SCALE)
     mm = px * scale.mm_per_px
-    own = _own_half_width_mm(length, face, scale.mm_per_px)
-    same_person = float(np.hypot(own, mm * scale.causes.same_person_pct / 100))
-    total = float(np.hypot(same_person, mm * scale.causes.population_pct / 100))
+    causes = _causes_mm(length, face, scale.causes, mm, scale.mm_per_px)
+    same_person, total = causes.same_person_mm, causes.total_mm
     return replace(
         known,
         mm=mm,
         interval_mm=Interval(max(0.0, mm - total), mm + total),
         interval_same_person_mm=Interval(max(0.0, mm - same_person), mm + same_person),
+        causes_mm=causes,
     )
 
 
@@ -186,16 +188,23 @@ def _whole(ratio_of: str, lengths: Mapping[str, float]) -> float | None:
     return lengths.get(ratio_of) or None
 
 
-def _own_half_width_mm(length: Length, face: FacePoints, mm_per_px: float) -> float:
-    """Half-width of the 95 % interval of a length without the scale's part: end points, pose, perspective."""
+def _causes_mm(
+    length: Length, face: FacePoints, scale: IntervalCauses, mm: float, mm_per_px: float
+) -> IntervalCausesMm:
+    """What makes up the 95 % interval of a length of `mm`: the scale's part, end points, pose, perspective."""
     a, b = face.at[length.first], face.at[length.second]
     points = np.hypot(_point_sd_mm(length.first, face, mm_per_px), _point_sd_mm(length.second, face, mm_per_px))
     # A head turned by a small angle more moves a length by what lies in depth between its ends.
     between = abs(float((b - a) @ face.axes.back)) * mm_per_px
-    pose = between * np.sin(np.radians(POSE_SD_DEG["yaw" if length.axis == LATERAL else "pitch"]))
+    turned = between * np.sin(np.radians(POSE_SD_DEG["yaw" if length.axis == LATERAL else "pitch"]))
     behind = abs(float((a[2] + b[2]) / 2 - face.eye_depth_px)) * mm_per_px
-    perspective = _px(face, length) * mm_per_px * behind / _camera_mm(face)
-    return float(np.sqrt((Z95 * points) ** 2 + (Z95 * pose) ** 2 + perspective**2))
+    perspective = mm * behind / _camera_mm(face)
+    return IntervalCausesMm(
+        population_mm=mm * scale.population_pct / 100,
+        fit_mm=mm * scale.fit_pct / 100,
+        pose_mm=float(np.sqrt((mm * scale.pose_pct / 100) ** 2 + (Z95 * turned) ** 2 + perspective**2)),
+        segmentation_mm=float(Z95 * points),
+    )
 
 
 def _camera_mm(face: FacePoints) -> float:

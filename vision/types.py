@@ -228,12 +228,11 @@ class ScaleSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IntervalCauses:
-    """Relative half-widths of a 95 % interval by cause, in percent of the value. They add as squares."""
+    """Relative half-widths of the scale's 95 % interval by cause, in percent of it. They add as squares."""
 
     population_pct: float
     fit_pct: float
     pose_pct: float
-    segmentation_pct: float = 0.0
 
     @property
     def total_pct(self) -> float:
@@ -243,7 +242,29 @@ class IntervalCauses:
     @property
     def same_person_pct(self) -> float:
         """Without the population term: what two photos of one person may differ by."""
-        return float(np.sqrt(self.fit_pct**2 + self.pose_pct**2 + self.segmentation_pct**2))
+        return float(np.hypot(self.fit_pct, self.pose_pct))
+
+
+@dataclass(frozen=True, slots=True)
+class IntervalCausesMm:
+    """Half-widths of one value's 95 % interval by cause, in mm. They add as squares."""
+
+    population_mm: float
+    fit_mm: float
+    pose_mm: float
+    """Gaze, head pose and perspective."""
+    segmentation_mm: float
+    """Where the ends of the length lie."""
+
+    @property
+    def same_person_mm(self) -> float:
+        """Without the population term: what two photos of one person may differ by."""
+        return float(np.sqrt(self.fit_mm**2 + self.pose_mm**2 + self.segmentation_mm**2))
+
+    @property
+    def total_mm(self) -> float:
+        """All causes together."""
+        return float(np.hypot(self.population_mm, self.same_person_mm))
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +321,7 @@ class Measurement:
     mm: float | None = None
     interval_mm: Interval | None = None
     interval_same_person_mm: Interval | None = None
+    causes_mm: IntervalCausesMm | None = None
     ratio: float | None = None
     ratio_of: str = ""
     angle_deg: float | None = None

@@ -20,6 +20,7 @@ from vision.types import (
     HairlinePoint,
     HairlineState,
     Interval,
+    IntervalCausesMm,
     Lang,
     Measurement,
     MeasureOptions,
@@ -138,7 +139,6 @@ def _scale(scale: Scale) -> measure_pb2.Scale:
             population_pct=scale.causes.population_pct,
             fit_pct=scale.causes.fit_pct,
             pose_pct=scale.causes.pose_pct,
-            segmentation_pct=scale.causes.segmentation_pct,
         ),
         left_iris_px=scale.left_iris.diameter_px if scale.left_iris else None,
         right_iris_px=scale.right_iris.diameter_px if scale.right_iris else None,
@@ -187,6 +187,7 @@ def _measurement(quantity: Measurement) -> measure_pb2.Measurement:
         mm=quantity.mm,
         interval_mm=_interval(quantity.interval_mm),
         interval_same_person_mm=_interval(quantity.interval_same_person_mm),
+        causes_mm=_causes_mm(quantity.causes_mm),
         ratio=quantity.ratio,
         ratio_of=quantity.ratio_of,
         angle_deg=quantity.angle_deg,
@@ -197,6 +198,17 @@ def _measurement(quantity: Measurement) -> measure_pb2.Measurement:
             for norm in quantity.norms
         ],
         unavailable_reason=quantity.unavailable_reason,
+    )
+
+
+def _causes_mm(causes: IntervalCausesMm | None) -> measure_pb2.IntervalCausesMm | None:
+    if causes is None:
+        return None
+    return measure_pb2.IntervalCausesMm(
+        population_mm=causes.population_mm,
+        fit_mm=causes.fit_mm,
+        pose_mm=causes.pose_mm,
+        segmentation_mm=causes.segmentation_mm,
     )
 
 

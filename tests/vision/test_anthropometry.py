@@ -181,6 +181,23 @@ def test_the_population_term_is_kept_apart() -> None:
         assert m.interval_mm.low >= 0
 
 
+def test_the_causes_make_up_the_interval_and_each_answers_for_its_own() -> None:
+    face = laid()
+    quiet = measure_face(face, hairline_of(face), scale_of())
+    loud = measure_face(face, hairline_of(face), scale_of(fit_pct=9.0))
+    for name, m in quiet.items():
+        if m.mm is None or m.interval_mm is None:
+            continue
+        causes, changed = m.causes_mm, loud[name].causes_mm
+        assert causes
+        assert changed
+        assert m.interval_mm.high - m.mm == pytest.approx(causes.total_mm)
+        assert causes.population_mm == pytest.approx(0.064 * m.mm)
+        assert causes.segmentation_mm > 0
+        assert changed == replace(causes, fit_mm=changed.fit_mm)
+        assert changed.fit_mm == pytest.approx(0.09 * m.mm)
+
+
 def test_from_near_the_outline_is_less_certain_and_what_lies_with_the_eyes_is_not() -> None:
     far = turned(0, 0)
     points = far.points.copy()

@@ -16,6 +16,7 @@ from vision.types import (
     HairlineState,
     Interval,
     IntervalCauses,
+    IntervalCausesMm,
     IrisFit,
     Lang,
     Measurement,
@@ -67,6 +68,7 @@ def test_every_field_of_a_full_answer_is_filled() -> None:
         mm=2.0,
         interval_mm=Interval(1.8, 2.2),
         interval_same_person_mm=Interval(1.9, 2.1),
+        causes_mm=IntervalCausesMm(0.17, 0.05, 0.05, 0.07),
         ratio=0.5,
         ratio_of="face_height",
         angle_deg=30.0,
@@ -75,7 +77,7 @@ def test_every_field_of_a_full_answer_is_filled() -> None:
     )
     full = facts(
         hairline=Hairline((point,), HairlineState.OBSERVED, point, 1.0),
-        scale=Scale(0.2, ScaleSource.IRIS, IntervalCauses(6.0, 2.0, 1.0, 0.5), iris, iris),
+        scale=Scale(0.2, ScaleSource.IRIS, IntervalCauses(6.0, 2.0, 1.0), iris, iris),
         measurements=dict.fromkeys(measurement_names(), quantity),
         face_shape=FaceShape(FaceShapeClass.OVAL, 0.5, {"height_over_width": 1.4}),
         warnings=(PhotoWarning("PERSPECTIVE", 1.0, 0.5, "ratio"),),

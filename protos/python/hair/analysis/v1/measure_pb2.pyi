@@ -259,37 +259,67 @@ Global___MeasureResponse: _TypeAlias = MeasureResponse  # noqa: Y015
 
 @_typing.final
 class IntervalCauses(_message.Message):
-    """Relative half-widths of the 95 % interval by cause, in percent of the value. They add as squares."""
+    """Relative half-widths of the scale's 95 % interval by cause, in percent of the scale. They add as squares."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     POPULATION_PCT_FIELD_NUMBER: _builtins.int
     FIT_PCT_FIELD_NUMBER: _builtins.int
     POSE_PCT_FIELD_NUMBER: _builtins.int
-    SEGMENTATION_PCT_FIELD_NUMBER: _builtins.int
     population_pct: _builtins.float
     """Spread of iris diameters in the population; the same for all photos of one person."""
     fit_pct: _builtins.float
     """Uncertainty of the iris (or pupil) edge found in this photo."""
     pose_pct: _builtins.float
-    """Head pose and perspective."""
-    segmentation_pct: _builtins.float
-    """Where landmarks and the hair boundary lie."""
+    """Gaze, which foreshortens the iris."""
     def __init__(
         self,
         *,
         population_pct: _builtins.float = ...,
         fit_pct: _builtins.float = ...,
         pose_pct: _builtins.float = ...,
-        segmentation_pct: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["fit_pct", b"fit_pct", "population_pct", b"population_pct", "pose_pct", b"pose_pct", "segmentation_pct", b"segmentation_pct"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fit_pct", b"fit_pct", "population_pct", b"population_pct", "pose_pct", b"pose_pct"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___IntervalCauses: _TypeAlias = IntervalCauses  # noqa: Y015
+
+@_typing.final
+class IntervalCausesMm(_message.Message):
+    """Half-widths of the 95 % interval of one value by cause, in mm. They add as squares."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POPULATION_MM_FIELD_NUMBER: _builtins.int
+    FIT_MM_FIELD_NUMBER: _builtins.int
+    POSE_MM_FIELD_NUMBER: _builtins.int
+    SEGMENTATION_MM_FIELD_NUMBER: _builtins.int
+    population_mm: _builtins.float
+    """Spread of iris diameters in the population; the same for all photos of one person."""
+    fit_mm: _builtins.float
+    """Uncertainty of the iris (or pupil) edge found in this photo."""
+    pose_mm: _builtins.float
+    """Gaze, head pose and perspective."""
+    segmentation_mm: _builtins.float
+    """Where the landmarks and the hair boundary at the ends of the length lie."""
+    def __init__(
+        self,
+        *,
+        population_mm: _builtins.float = ...,
+        fit_mm: _builtins.float = ...,
+        pose_mm: _builtins.float = ...,
+        segmentation_mm: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["fit_mm", b"fit_mm", "population_mm", b"population_mm", "pose_mm", b"pose_mm", "segmentation_mm", b"segmentation_mm"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___IntervalCausesMm: _TypeAlias = IntervalCausesMm  # noqa: Y015
 
 @_typing.final
 class Scale(_message.Message):
@@ -467,6 +497,7 @@ class Measurement(_message.Message):
     ANGLE_DEG_FIELD_NUMBER: _builtins.int
     NORMS_FIELD_NUMBER: _builtins.int
     UNAVAILABLE_REASON_FIELD_NUMBER: _builtins.int
+    CAUSES_MM_FIELD_NUMBER: _builtins.int
     px: _builtins.float
     """Length in the photo, in pixels, corrected for head pose; absent for angles and ratios."""
     mm: _builtins.float
@@ -491,6 +522,10 @@ class Measurement(_message.Message):
     def norms(self) -> _containers.RepeatedCompositeFieldContainer[Global___Norm]:
         """Published norms it may be compared with; adults only."""
 
+    @_builtins.property
+    def causes_mm(self) -> Global___IntervalCausesMm:
+        """What makes up `interval_mm`; absent without mm."""
+
     def __init__(
         self,
         *,
@@ -503,10 +538,11 @@ class Measurement(_message.Message):
         angle_deg: _builtins.float | None = ...,
         norms: _abc.Iterable[Global___Norm] | None = ...,
         unavailable_reason: _builtins.str = ...,
+        causes_mm: Global___IntervalCausesMm | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_angle_deg", b"_angle_deg", "_mm", b"_mm", "_px", b"_px", "_ratio", b"_ratio", "angle_deg", b"angle_deg", "interval_mm", b"interval_mm", "interval_same_person_mm", b"interval_same_person_mm", "mm", b"mm", "px", b"px", "ratio", b"ratio"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_angle_deg", b"_angle_deg", "_mm", b"_mm", "_px", b"_px", "_ratio", b"_ratio", "angle_deg", b"angle_deg", "causes_mm", b"causes_mm", "interval_mm", b"interval_mm", "interval_same_person_mm", b"interval_same_person_mm", "mm", b"mm", "px", b"px", "ratio", b"ratio"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_angle_deg", b"_angle_deg", "_mm", b"_mm", "_px", b"_px", "_ratio", b"_ratio", "angle_deg", b"angle_deg", "interval_mm", b"interval_mm", "interval_same_person_mm", b"interval_same_person_mm", "mm", b"mm", "norms", b"norms", "px", b"px", "ratio", b"ratio", "ratio_of", b"ratio_of", "unavailable_reason", b"unavailable_reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_angle_deg", b"_angle_deg", "_mm", b"_mm", "_px", b"_px", "_ratio", b"_ratio", "angle_deg", b"angle_deg", "causes_mm", b"causes_mm", "interval_mm", b"interval_mm", "interval_same_person_mm", b"interval_same_person_mm", "mm", b"mm", "norms", b"norms", "px", b"px", "ratio", b"ratio", "ratio_of", b"ratio_of", "unavailable_reason", b"unavailable_reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__angle_deg: _TypeAlias = _typing.Literal["angle_deg"]  # noqa: Y015
     _WhichOneofArgType__angle_deg: _TypeAlias = _typing.Literal["_angle_deg", b"_angle_deg"]  # noqa: Y015
@@ -721,7 +757,7 @@ class Measurements(_message.Message):
 
     @_builtins.property
     def temple_recession(self) -> Global___SidedMeasurement:
-        """How far the temple point of the hairline lies behind the line of the frontal hairline."""
+        """How far the highest point of the hairline on that side lies above the trichion; 0 where none does."""
 
     @_builtins.property
     def golden_triangle_angle(self) -> Global___Measurement:
