@@ -16,13 +16,23 @@ LENGTH = {
     "mm": 61.25,
     "interval_mm": {"low": 57.0, "high": 65.5},
     "interval_same_person_mm": {"low": 60.0, "high": 62.5},
+    "causes_mm": {"population_mm": 3.9, "fit_mm": 0.8, "pose_mm": 0.6, "segmentation_mm": 0.7},
     "ratio": 0.333,
     "ratio_of": "face_height",
     "angle_deg": None,
     "norms": [{"low": 55.4, "high": 61.4, "unit": "mm", "population": "adults", "source": "a paper"}],
     "unavailable_reason": None,
 }
-ANGLE = {**LENGTH, "px": None, "mm": None, "interval_mm": None, "ratio": None, "angle_deg": 71.3, "norms": []}
+ANGLE = {
+    **LENGTH,
+    "px": None,
+    "mm": None,
+    "interval_mm": None,
+    "causes_mm": None,
+    "ratio": None,
+    "angle_deg": 71.3,
+    "norms": [],
+}
 HIDDEN = {**ANGLE, "angle_deg": None, "unavailable_reason": "HAIRLINE_OCCLUDED"}
 
 
