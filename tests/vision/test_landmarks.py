@@ -11,7 +11,9 @@ import pytest
 
 from tests.conftest import full_length, selfie
 from tests.vision.conftest import resized
-from vision.errors import ModelError
+from tests.vision.nodding import nodded
+from vision.errors import ModelError, PhotoError, Reason
+from vision.gates import choose_face
 from vision.landmarks import LandmarkDetector
 from vision.models import ModelFiles
 from vision.types import FaceLandmarks, Points, RgbImage
@@ -174,3 +176,15 @@ def test_a_file_that_is_no_model_is_named(tmp_path: Path) -> None:
 def test_start_up_is_silent(model_files: ModelFiles, capfd: pytest.CaptureFixture[str]) -> None:
     LandmarkDetector(model_files.face_landmarker).close()
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("chin_down_deg", "sign"), [(45, 1), (-50, -1)])
+def test_a_nodding_head_is_refused_by_its_pitch(
+    detector: LandmarkDetector, studio_rgb: RgbImage, chin_down_deg: float, sign: int
+) -> None:
+    nodding = nodded(studio_rgb, only(detector.find(studio_rgb)), chin_down_deg)
+    face = only(detector.find(nodding))
+    assert sign * face.pose.pitch_deg > 15
+    with pytest.raises(PhotoError) as refused:
+        choose_face((face,), width_px=nodding.shape[1], height_px=nodding.shape[0])
+    assert refused.value.reason is Reason.PITCH
