@@ -26,6 +26,7 @@ from pydantic import (
 
 from edge.pool.config import DispatchConfig, HealthCheckConfig, PoolConfig
 from edge.upstream.channel import ChannelSecurity, ChannelSecurityError, check_password, is_loopback
+from hairmesh import wire
 
 
 class ConfigError(Exception):
@@ -90,11 +91,11 @@ class Tls(_Section):
 class Limits(_Section):
     """What is taken in and given out."""
 
-    max_body_bytes: PositiveInt = 2_097_152
-    """Whole request body, as sent."""
+    max_body_bytes: Annotated[int, Field(gt=0, le=wire.MAX_MESSAGE_BYTES // 2)] = 2_097_152
+    """Whole request body, as sent. Its photo travels in one gRPC message."""
     max_pixels: PositiveInt = 40_000_000
     """Width times height of a photo."""
-    max_output_side: Annotated[int, Field(ge=256, le=8192)] = 2048
+    max_output_side: Annotated[int, Field(ge=256, le=wire.MAX_OUTPUT_SIDE_PX)] = 2048
     """Long side of pictures in answers, in pixels."""
     rare_formats: frozenset[RareFormat] = frozenset[RareFormat]({"BMP", "TIFF", "HEIF"})
     """Formats that are read beside JPEG, PNG and WebP."""

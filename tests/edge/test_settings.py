@@ -69,6 +69,8 @@ def test_passwords_show_nowhere() -> None:
         ({"health_check": {"timeout_seconds": 0}}, "health_check.timeout_seconds"),
         ({"health_check": {"timeout_seconds": "3"}}, "health_check.timeout_seconds"),
         ({"limits": {"max_body_bytes": -1}}, "limits.max_body_bytes"),
+        ({"limits": {"max_body_bytes": 64 * 1024 * 1024}}, "limits.max_body_bytes"),  # more than a worker takes
+        ({"limits": {"max_output_side": 8192}}, "limits.max_output_side"),
         ({"limits": {"rare_formats": ["GIF"]}}, "limits.rare_formats"),
         ({"workers": []}, "workers: at least one"),
         ({"workers": ["http://10.0.0.1:5"]}, "have no http://"),
