@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,7 +13,7 @@ DetailValue = float | int | str
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One unary call for any worker."""
+    """One call for any worker."""
 
     method: str
     """RPC of `AnalyzeService`, such as `Measure`."""
@@ -23,6 +23,12 @@ class Call:
     """Growth calls: a class of their own in the queue, with the longer attempt timeout."""
     timeout_s: float | None = None
     """The client's own total patience; None: what the configuration allows."""
+    capability: str = ""
+    """What a worker should be able to do for it, such as `growth`; any worker will do where none can."""
+    client: str = ""
+    """Who sends it, such as the address of the peer; empty: not known. Never leaves the edge, never in a log."""
+    on_progress: Callable[[Message, int], None] | None = None
+    """For RPCs that stream: every progress message as it arrives, with the number of the attempt (from 1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +36,14 @@ class Outcome:
     """The answer and how it came about."""
 
     response: Message
+    """Of an RPC that streams: its last message."""
     worker: str
     """Address of the worker that answered."""
     attempts: int
     queue_s: float
     """Time spent waiting for a worker."""
+    results: tuple[Message, ...] = ()
+    """Of an RPC that streams: every message that is no progress, of the attempt that succeeded, in order."""
 
 
 class CallFailedError(Exception):

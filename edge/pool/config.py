@@ -95,6 +95,9 @@ class DispatchConfig:
     """Whether a failed attempt is tried again on another worker."""
     max_retries: int = 1
     """How often."""
+    spill_after_seconds: float | None = None
+    """How long a request waits for a primary before a free backup may help, in s; null: never while a primary is
+    online."""
 
     def __post_init__(self) -> None:
         """Raise `ConcurrencyError` or `OutOfRangeError` for what cannot be meant."""
@@ -117,6 +120,18 @@ class DispatchConfig:
         """Total patience for a client that states none, in s: both queues, then every attempt."""
         attempts = 1 + (self.max_retries if self.retry_on_failure else 0)
         return self.max_queue_wait_seconds + self.queue_wait_seconds + attempts * self.attempt_timeout_s(slow=slow)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One address to be an endpoint."""
+
+    address: str
+    """`host:port`; IPv6 as `[::1]:port`."""
+    primary: bool = True
+    """Whether it belongs to the first priority."""
+    name: str = ""
+    """The `dns:///name:port` that led to it; empty when it stands in the configuration itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum, auto
 from typing import Literal
 
+from edge.pool.config import PoolConfig, Target
+
 
 class Cause(StrEnum):
     """Why an endpoint is not SERVING."""
@@ -100,6 +102,12 @@ class Submitted:
     """The client's own patience, in s; None: what the configuration allows."""
     size_bytes: int = 0
     """Size of the body; only looked at when there is no room inside (`Pool.has_room`)."""
+    capability: str = ""
+    """What a worker should be able to do for it, such as `growth`; any worker will do where none can."""
+    input_key: str = ""
+    """Keyed hash of its input; only looked at while the pool remembers inputs (`Pool.minds_inputs`)."""
+    client_key: str = ""
+    """Keyed hash of who sent it; empty: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +121,16 @@ class CallEnded:
     """The worker's own `ErrorInfo.reason`, empty when the status did not come from its code."""
     retry_after_s: float | None = None
     """From `RetryInfo`, in s."""
+    input_key: str = ""
+    """Keyed hash of the call's input, for every end but a good one."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallProgressed:
+    """The attempt's own stream told of a stage or a step."""
+
+    now_s: float
+    call_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +189,10 @@ class StatusTold:
     """`x-call-id` of the call that took it."""
     stage: str = ""
     """What that call does now."""
+    steps: int = 0
+    """The worker's progress counter: moves with every stage and step."""
+    capabilities: frozenset[str] = frozenset()
+    """What it can do now, such as `growth`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +203,31 @@ class StatusLost:
     endpoint: str
 
 
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """Another configuration, or other addresses behind its names."""
+
+    now_s: float
+    config: PoolConfig
+    targets: tuple[Target, ...]
+    """Every endpoint that there shall be: the addresses in `config.workers`, and those its names resolve to."""
+
+
+@dataclass(frozen=True, slots=True)
+class PasswordChanged:
+    """The shell has another password: whoever was out because of the old one may try again."""
+
+    now_s: float
+
+
 Event = (
     Started
     | StartupOver
+    | Configured
+    | PasswordChanged
     | Tick
     | Submitted
+    | CallProgressed
     | CallEnded
     | CallGone
     | ProbeEnded
@@ -218,7 +260,7 @@ class Finish:
     queue_s: float
 
 
-FailReason = Literal["NO_WORKER", "BUSY", "WORKER_FAILED", "DEADLINE"]
+FailReason = Literal["NO_WORKER", "BUSY", "WORKER_FAILED", "DEADLINE", "POISON_INPUT"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +276,20 @@ class Fail:
     queue_s: float
     needed_s: float | None = None
     """For one refused at once because its patience is too short: what it would take by measured service times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """A new endpoint: make its channel. Comes before anything else that names it."""
+
+    endpoint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """It is no longer of the pool, and nothing of ours runs there: close its channel."""
+
+    endpoint: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,4 +322,4 @@ class Wake:
     at_s: float
 
 
-Decision = Start | Finish | Fail | Probe | AskStatus | Log | Wake
+Decision = Start | Finish | Fail | Open | Close | Probe | AskStatus | Log | Wake
