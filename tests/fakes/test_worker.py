@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator
 
 import grpc
 import pytest
-from hair.analysis.v1 import analyze_service_pb2_grpc, measure_pb2
+from hair.analysis.v1 import analyze_service_pb2_grpc, growth_pb2, measure_pb2
 from hair.worker.v1 import worker_service_pb2 as worker_pb2
 from hair.worker.v1 import worker_service_pb2_grpc
 
 from hairmesh import wire
-from tests.fakes.worker import PASSWORD, FakeWorker, measure_response, png
+from tests.fakes.worker import PASSWORD, FakeWorker, Grow, Hold, Refuse, measure_response, png
 
 METADATA = ((wire.TOKEN_KEY, PASSWORD), (wire.CALL_ID_KEY, "call-1"))
 
@@ -88,3 +88,52 @@ async def test_strangers_learn_nothing(worker: FakeWorker, channel: grpc.aio.Cha
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await stub.Measure(measure_pb2.MeasureRequest(), metadata=((wire.TOKEN_KEY, "guess"),))
     assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+
+async def test_a_former_password_opens_as_well(worker: FakeWorker, channel: grpc.aio.Channel) -> None:
+    worker.password, worker.former_password = "new", PASSWORD
+    stub = analyze_service_pb2_grpc.AnalyzeServiceStub(channel)
+    for password in ("new", PASSWORD):
+        await stub.Measure(measure_pb2.MeasureRequest(), metadata=((wire.TOKEN_KEY, password),))
+
+
+async def test_a_slow_call_tells_its_steps_then_its_results_then_the_summary(
+    worker: FakeWorker, channel: grpc.aio.Channel
+) -> None:
+    stub = analyze_service_pb2_grpc.AnalyzeServiceStub(channel)
+    worker.growth = Grow(steps=3, results=2, png_bytes=5_000)
+    request = growth_pb2.GrowStylesRequest()
+    told = [message async for message in stub.GrowStyles(request, metadata=METADATA)]
+    assert [message.WhichOneof("event") for message in told] == [*["progress"] * 3, *["result"] * 2, "summary"]
+    assert [(message.progress.step, message.progress.total) for message in told[:3]] == [(1, 3), (2, 3), (3, 3)]
+    assert [len(message.result.grown_image.data) for message in told[3:5]] == [5_000, 5_000]
+    assert worker.status().slot.state == worker_pb2.SLOT_STATE_FREE
+
+
+async def test_a_slow_call_can_fail_midway(worker: FakeWorker, channel: grpc.aio.Channel) -> None:
+    stub = analyze_service_pb2_grpc.AnalyzeServiceStub(channel)
+    worker.script.append(Grow(midway=Refuse(grpc.StatusCode.INTERNAL, "WORKER_FAILED"), midway_at=2))
+    told = []
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        async for message in stub.GrowRegion(growth_pb2.GrowRegionRequest(), metadata=METADATA):
+            told.append(message.WhichOneof("event"))  # noqa: PERF401  (what came before the failure counts)
+    assert (told, caught.value.code()) == (["progress", "progress"], grpc.StatusCode.INTERNAL)
+
+
+async def test_a_slow_call_that_hangs_midway_keeps_the_slot_and_its_counter_stands_still(
+    worker: FakeWorker, channel: grpc.aio.Channel
+) -> None:
+    stub = analyze_service_pb2_grpc.AnalyzeServiceStub(channel)
+    hold = Hold()
+    worker.script.append(Grow(midway=hold, midway_at=1))
+    call = stub.GrowRegion(growth_pb2.GrowRegionRequest(), metadata=METADATA)
+    first = await call.read()
+    assert isinstance(first, growth_pb2.GrowRegionResponse)
+    await hold.started.wait()
+    slot = worker.status().slot
+    assert (slot.state, slot.call.stage, slot.call.step_counter) == (worker_pb2.SLOT_STATE_BUSY, "growing", 2)
+    call.cancel()
+    async with asyncio.timeout(10):
+        while worker.status().slot.state != worker_pb2.SLOT_STATE_ABANDONED:
+            await asyncio.sleep(0.005)
+    hold.release.set()

@@ -21,71 +21,60 @@ import argparse
 import asyncio
 import json
 import os
-import random
 import signal
-import struct
-import zlib
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import NoReturn
 from uuid import uuid4
 
 import grpc
-from google.protobuf.message import Message
-from google.rpc import error_details_pb2, status_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from hair.analysis.v1 import measure_pb2
 from hair.worker.v1 import worker_service_pb2 as worker_pb2
 from hair.worker.v1 import worker_service_pb2_grpc
 
 from hairmesh import wire
+from tests.fakes.answers import (
+    BUSY,
+    DRAINING,
+    Answer,
+    Behaviour,
+    Context,
+    Grow,
+    Hold,
+    Refuse,
+    abort,
+    growth,
+    measure_response,
+    png,
+    progress,
+    response,
+)
+
+__all__ = [
+    "BUSY",
+    "DRAINING",
+    "PASSWORD",
+    "Answer",
+    "Behaviour",
+    "FakeWorker",
+    "Grow",
+    "Hold",
+    "Refuse",
+    "SeenCall",
+    "measure_response",
+    "png",
+]
 
 PASSWORD = "loopback-secret"
 STATUS_THROTTLE_S = 0.02
 """Shortest time between two messages of one status stream."""
-
-Context = grpc.aio.ServicerContext[bytes, bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """Computes for `after_s`, then answers with `response`, or with a picture of `png_bytes`."""
-
-    after_s: float = 0.0
-    png_bytes: int = 2_000
-    response: Message | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Refuse:
-    """Computes for `after_s`, then fails. Without `reason` the status carries no details, as gRPC's own do."""
-
-    code: grpc.StatusCode
-    reason: str = ""
-    details: Mapping[str, str] = field(default_factory=dict)
-    field: str = ""
-    retry_after_s: float | None = None
-    after_s: float = 0.0
-
-
-@dataclass(slots=True)
-class Hold:
-    """Computes until it is released, then does what `then` says. Its client may have left long before."""
-
-    then: Answer | Refuse = field(default_factory=Answer)
-    started: asyncio.Event = field(default_factory=asyncio.Event)
-    release: asyncio.Event = field(default_factory=asyncio.Event)
-
-
-Behaviour = Answer | Refuse | Hold
-
-DRAINING = Refuse(grpc.StatusCode.UNAVAILABLE, wire.WorkerReason.DRAINING)
-BUSY = Refuse(grpc.StatusCode.RESOURCE_EXHAUSTED, wire.WorkerReason.BUSY, retry_after_s=0.05)
+FAST, SLOW = ("Measure", "DesignHairlines", "SegmentFace"), ("GrowStyles", "GrowRegion")
 
 _SERVING = health_pb2.HealthCheckResponse.SERVING
 _NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+Work = asyncio.Task[Answer | Refuse] | asyncio.Task[Answer | Refuse | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,44 +92,6 @@ class SeenCall:
         return str(self.metadata.get(wire.CALL_ID_KEY, ""))
 
 
-@lru_cache(maxsize=8)
-def png(size_bytes: int) -> bytes:
-    """A valid grey PNG of noise, of exactly this size (at least 200 bytes)."""
-
-    def chunk(kind: bytes, body: bytes) -> bytes:
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-
-    def picture(side: int, padding: int) -> bytes:
-        noise = random.Random(side)
-        rows = b"".join(b"\0" + noise.randbytes(side) for _ in range(side))
-        header = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
-        parts = [chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows, 0))]
-        parts += [chunk(b"paDd", bytes(padding)), chunk(b"IEND", b"")]
-        return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
-
-    side = max(1, int((size_bytes * 0.98 - 150) ** 0.5))
-    bare = len(picture(side, 0))
-    return picture(side, size_bytes - bare)
-
-
-@lru_cache(maxsize=8)
-def measure_response(png_bytes: int) -> bytes:
-    """A serialized `MeasureResponse` with a picture of this size and a few numbers."""
-    data = png(png_bytes)
-    width, height = struct.unpack(">II", data[16:24])
-    response = measure_pb2.MeasureResponse()
-    response.annotated_image.data = data
-    response.annotated_image.media_type = "image/png"
-    response.annotated_image.width_px, response.annotated_image.height_px = width, height
-    response.photo.width_px, response.photo.height_px, response.photo.format = 1_200, 1_600, "JPEG"
-    response.photo.exif_orientation = 1
-    response.face.faces_found = 1
-    response.scale.mm_per_px = 0.2
-    response.scale.source = measure_pb2.SCALE_SOURCE_IRIS
-    response.measurements.face_height.px, response.measurements.face_height.mm = 925.0, 185.0
-    return response.SerializeToString()
-
-
 class FakeWorker:
     """One worker. Everything a test may set or look at is a plain attribute."""
 
@@ -152,11 +103,14 @@ class FakeWorker:
         credentials: grpc.ServerCredentials | None = None,
     ) -> None:
         self.password = password
+        self.former_password = ""
+        """Accepted as well, unless empty."""
         self.credentials = credentials
         """TLS; None: plaintext."""
         self.default: Behaviour = default or Answer()
         self.script: deque[Behaviour] = deque()
-        """What the next calls do, one each; then `default`."""
+        """What the next calls do, one each; then `default`, or `growth` for the slow ones."""
+        self.growth: Behaviour = Grow()
         self.probe_script: deque[bool | grpc.StatusCode | float] = deque()
         """What the next `Check`s do, one each: say SERVING or not, fail, or hang for seconds; then the truth."""
         self.serving = True
@@ -164,6 +118,8 @@ class FakeWorker:
         self.cause = ""
         self.watch_tells = True
         """Whether a change of `serving` shows on the health stream, and on the status stream."""
+        self.capabilities = ["measure"]
+        """What status says that it can do; shown with the next change."""
         self.refuses: Refuse | None = None
         """Refuse every new call like this, before the slot is looked at."""
 
@@ -176,10 +132,12 @@ class FakeWorker:
 
         self._server: grpc.aio.Server | None = None
         self._listeners: set[asyncio.Event] = set()
-        self._computing: set[asyncio.Task[None]] = set()
+        self._computing: set[Work] = set()
         self._epoch = 0
         self._slot_call = ""
         self._slot_method = ""
+        self._stage = ""
+        self._steps = 0
         self._abandoned = False
 
     # Life
@@ -187,12 +145,12 @@ class FakeWorker:
     async def start(self, port: int = 0) -> None:
         """Serve on loopback; a second start serves on the same port as a new process would."""
         port = port or (int(self.address.rpartition(":")[2]) if self.address else 0)
-        self.boot_id, self._epoch, self._slot_call = uuid4().hex, 0, ""
+        self.boot_id, self._epoch, self._slot_call, self._steps = uuid4().hex, 0, "", 0
         self.serving, self.cause, self.refuses = True, "", None
         self._server = grpc.aio.server(options=wire.SERVER_OPTIONS)
         handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
-            name: grpc.unary_unary_rpc_method_handler(getattr(self, f"_{name.lower()}"))
-            for name in ("Measure", "DesignHairlines", "SegmentFace")
+            **{name: grpc.unary_unary_rpc_method_handler(self._fast(name)) for name in FAST},
+            **{name: grpc.unary_stream_rpc_method_handler(self._slow(name)) for name in SLOW},
         }
         self._server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(wire.ANALYZE_SERVICE, handlers),))
         health_pb2_grpc.add_HealthServicer_to_server(_Health(self), self._server)
@@ -244,58 +202,119 @@ class FakeWorker:
 
     # Calls
 
-    async def _measure(self, request: bytes, context: Context) -> bytes:
-        return await self._analyze("Measure", request, context)
+    def _fast(self, method: str) -> Callable[[bytes, Context], object]:
+        async def handler(request: bytes, context: Context) -> bytes:
+            behaviour, call = await self._admit(method, request, context, self.default)
+            if isinstance(behaviour, Answer) and behaviour.after_s == 0.0:
+                self.computing_most = max(self.computing_most, 1)
+                return response(behaviour)
+            work = asyncio.create_task(self._compute(behaviour))
+            self._occupy(work, call, "parsing")
+            try:
+                outcome = await asyncio.shield(work)
+            finally:
+                self._leave(work)
+            if isinstance(outcome, Refuse):
+                await abort(context, outcome)
+            return response(outcome)
 
-    async def _designhairlines(self, request: bytes, context: Context) -> bytes:
-        return await self._analyze("DesignHairlines", request, context)
+        return handler
 
-    async def _segmentface(self, request: bytes, context: Context) -> bytes:
-        return await self._analyze("SegmentFace", request, context)
+    def _slow(self, method: str) -> Callable[[bytes, Context], object]:
+        async def handler(request: bytes, context: Context) -> AsyncIterator[bytes]:
+            behaviour, call = await self._admit(method, request, context, self.growth)
+            messages: asyncio.Queue[bytes | None] = asyncio.Queue()
+            work = asyncio.create_task(self._compute_growth(method, behaviour, messages.put_nowait))
+            self._occupy(work, call, "growing")
+            try:
+                while (message := await messages.get()) is not None:
+                    yield message
+                outcome = await asyncio.shield(work)
+            finally:
+                self._leave(work)
+            if isinstance(outcome, Refuse):
+                await abort(context, outcome)
 
-    async def _analyze(self, method: str, request: bytes, context: Context) -> bytes:
-        metadata = dict(context.invocation_metadata() or ())
-        call = SeenCall(method, request, metadata, context.time_remaining())
+        return handler
+
+    async def _admit(
+        self, method: str, request: bytes, context: Context, default: Behaviour
+    ) -> tuple[Behaviour, SeenCall]:
+        """Note the call, and refuse it or say what is to be done."""
+        call = SeenCall(method, request, dict(context.invocation_metadata() or ()), context.time_remaining())
         self.seen.append(call)
         await self.check_password(context)
         if self.refuses is not None:
-            await _abort(context, self.refuses)
+            await abort(context, self.refuses)
         if self._computing:
-            await _abort(context, BUSY)
-        behaviour = self.script.popleft() if self.script else self.default
-        if isinstance(behaviour, Answer) and behaviour.after_s == 0.0:
-            self.computing_most = max(self.computing_most, 1)
-            return _response(behaviour)
-        work = asyncio.create_task(_compute(behaviour))
-        self._occupy(work, method, call.call_id)
-        try:
-            await asyncio.shield(work)
-        except asyncio.CancelledError:  # its client left, or the time is up: the slot stays taken
-            self._abandoned = not work.done()
-            self._changed()
-            raise
-        outcome = behaviour.then if isinstance(behaviour, Hold) else behaviour
-        if isinstance(outcome, Refuse):
-            await _abort(context, outcome)
-        return _response(outcome)
+            await abort(context, BUSY)
+        return self.script.popleft() if self.script else default, call
 
-    def _occupy(self, work: asyncio.Task[None], method: str, call_id: str) -> None:
+    async def _compute(self, behaviour: Behaviour) -> Answer | Refuse:
+        """Take the time that it takes; how it ends."""
+        if isinstance(behaviour, Hold):
+            behaviour.started.set()
+            await behaviour.release.wait()
+            return await self._compute(behaviour.then)
+        if isinstance(behaviour, Grow):
+            raise TypeError("a fast call does not grow hair")
+        if behaviour.after_s:
+            await asyncio.sleep(behaviour.after_s)
+        return behaviour
+
+    async def _compute_growth(
+        self, method: str, behaviour: Behaviour, tell: Callable[[bytes | None], None]
+    ) -> Answer | Refuse | None:
+        """Tell the messages, None at their end; a refusal ends them."""
+        try:
+            if not isinstance(behaviour, Grow):
+                outcome = await self._compute(behaviour)
+                if isinstance(outcome, Refuse):
+                    return outcome
+                behaviour = Grow(steps=0, png_bytes=outcome.png_bytes)
+            for step in range(behaviour.steps + 1):
+                if behaviour.midway is not None and step == behaviour.midway_at:
+                    outcome = await self._compute(behaviour.midway)
+                    if isinstance(outcome, Refuse):
+                        return outcome
+                if step < behaviour.steps:
+                    await asyncio.sleep(behaviour.step_s)
+                    self._step()
+                    tell(progress(method, step + 1, behaviour.steps))
+            for message in growth(method, behaviour.results, behaviour.png_bytes):
+                tell(message)
+            return None
+        finally:
+            tell(None)
+
+    def _occupy(self, work: Work, call: SeenCall, stage: str) -> None:
         self._epoch += 1
-        self._slot_call, self._slot_method, self._abandoned = call_id, method, False
+        self._slot_call, self._slot_method, self._stage, self._abandoned = call.call_id, call.method, stage, False
         self._computing.add(work)
         self.computing_most = max(self.computing_most, len(self._computing))
         work.add_done_callback(self._vacate)
+        self._step()
+
+    def _leave(self, work: Work) -> None:
+        """The RPC has ended. If its client left, or the time was up, the slot stays taken."""
+        if not work.done():
+            self._abandoned = True
+            self._changed()
+
+    def _vacate(self, work: Work) -> None:
+        self._computing.discard(work)
+        self._slot_call, self._stage, self._abandoned = "", "", False
         self._changed()
 
-    def _vacate(self, work: asyncio.Task[None]) -> None:
-        self._computing.discard(work)
-        self._slot_call, self._abandoned = "", False
+    def _step(self) -> None:
+        self._steps += 1
         self._changed()
 
     async def check_password(self, context: Context) -> None:
-        """Refuse whoever does not know the password."""
-        if dict(context.invocation_metadata() or ()).get(wire.TOKEN_KEY) != self.password:
-            await _abort(context, Refuse(grpc.StatusCode.UNAUTHENTICATED, wire.WorkerReason.WRONG_PASSWORD))
+        """Refuse whoever does not know a password."""
+        sent = dict(context.invocation_metadata() or ()).get(wire.TOKEN_KEY)
+        if not sent or sent not in {self.password, self.former_password}:
+            await abort(context, Refuse(grpc.StatusCode.UNAUTHENTICATED, wire.WorkerReason.WRONG_PASSWORD))
 
     # Health and status
 
@@ -324,13 +343,13 @@ class FakeWorker:
             draining = self.cause == "draining"
             status.state = worker_pb2.SERVING_STATE_DRAINING if draining else worker_pb2.SERVING_STATE_NOT_SERVING
             status.reasons.append(self.cause or "told")
-        status.capabilities.append("measure")
+        status.capabilities.extend(self.capabilities)
         status.slot.epoch = self._epoch
         status.slot.state = worker_pb2.SLOT_STATE_FREE
         if self._computing:
             status.slot.state = worker_pb2.SLOT_STATE_ABANDONED if self._abandoned else worker_pb2.SLOT_STATE_BUSY
             status.slot.call.call_id, status.slot.call.method = self._slot_call, self._slot_method
-            status.slot.call.stage = "parsing"
+            status.slot.call.stage, status.slot.call.step_counter = self._stage, self._steps
         return status
 
 
@@ -391,42 +410,10 @@ class _Status(worker_service_pb2_grpc.WorkerServiceServicer):
         return worker_pb2.DrainResponse(status=self._worker.status())
 
 
-async def _compute(behaviour: Refuse | Answer | Hold) -> None:
-    if isinstance(behaviour, Hold):
-        behaviour.started.set()
-        await behaviour.release.wait()
-        await _compute(behaviour.then)
-    elif behaviour.after_s:
-        await asyncio.sleep(behaviour.after_s)
-
-
-def _response(answer: Answer) -> bytes:
-    if answer.response is not None:
-        return answer.response.SerializeToString()
-    return measure_response(answer.png_bytes)
-
-
-async def _abort(context: Context, refusal: Refuse) -> NoReturn:
-    """Fail as a worker does: `google.rpc.Status` with ErrorInfo, BadRequest and RetryInfo as far as they are given."""
-    if not refusal.reason:
-        await context.abort(refusal.code, "scripted")
-    status = status_pb2.Status(code=refusal.code.value[0], message="scripted")
-    info = error_details_pb2.ErrorInfo(reason=refusal.reason, domain=wire.ERROR_DOMAIN, metadata=dict(refusal.details))
-    status.details.add().Pack(info)
-    if refusal.field:
-        violation = error_details_pb2.BadRequest.FieldViolation(field=refusal.field)
-        status.details.add().Pack(error_details_pb2.BadRequest(field_violations=[violation]))
-    if refusal.retry_after_s is not None:
-        retry = error_details_pb2.RetryInfo()
-        retry.retry_delay.FromNanoseconds(int(refusal.retry_after_s * 1e9))
-        status.details.add().Pack(retry)
-    trailing = (("grpc-status-details-bin", status.SerializeToString()),)
-    await context.abort(refusal.code, "scripted", trailing_metadata=trailing)
-
-
 async def _serve(args: argparse.Namespace) -> None:
     answer = Answer(after_s=args.after_s, png_bytes=args.png_bytes)
     worker = FakeWorker(password=os.environ.get("FAKE_WORKER_PASSWORD", PASSWORD), default=answer)
+    worker.growth = Grow(steps=args.steps, step_s=args.step_s)
     await worker.start(args.port)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -442,7 +429,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--port", type=int, default=0, help="0: any free one")
     parser.add_argument("--png-bytes", type=int, default=2_000, help="size of the picture in every answer")
-    parser.add_argument("--after-s", type=float, default=0.0, help="how long every call computes")
+    parser.add_argument("--after-s", type=float, default=0.0, help="how long every fast call computes")
+    parser.add_argument("--steps", type=int, default=3, help="progress messages of every slow call")
+    parser.add_argument("--step-s", type=float, default=0.0, help="and how long each step takes")
     asyncio.run(_serve(parser.parse_args()))
 
 

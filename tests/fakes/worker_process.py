@@ -24,14 +24,22 @@ class WorkerProcess:
 
     @classmethod
     async def spawn(
-        cls, *, port: int = 0, png_bytes: int = 2_000, after_s: float = 0.0, password: str = PASSWORD
+        cls,
+        *,
+        port: int = 0,
+        png_bytes: int = 2_000,
+        after_s: float = 0.0,
+        steps: int = 3,
+        step_s: float = 0.0,
+        password: str = PASSWORD,
     ) -> WorkerProcess:
-        """Start one and wait until it serves; `port` 0 takes any free one."""
+        """Start one and wait until it serves; `port` 0 takes any free one. `steps` and `step_s` are for slow calls."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "tests.fakes.worker",
             *("--port", str(port), "--png-bytes", str(png_bytes), "--after-s", str(after_s)),
+            *("--steps", str(steps), "--step-s", str(step_s)),
             cwd=ROOT,
             env={**os.environ, "FAKE_WORKER_PASSWORD": password},
             stdout=asyncio.subprocess.PIPE,
