@@ -1,8 +1,8 @@
 """Does it move? A pure function of readings: no clock, no I/O.
 
 A check never uses what it guards: work in flight moves a monotonic counter, and the verdict compares readings of that
-counter. Nothing is sent to what moves. The same function serves for this worker's own compute thread and for any other
-server that can be read this way.
+counter. Nothing is sent to what moves. The same function serves for this worker's own compute thread and for each engine
+of any other server that can be read this way (`worker.health.watchdog`).
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ class Verdict(StrEnum):
     """Another process answers: new baseline, nothing compared across processes."""
     UNKNOWN = "unknown"
     """Counters are missing: the canary decides."""
+    SATURATED = "saturated"
+    """Slow to answer, which the busiest server is: never a proof of anything. Only of a server asked over the network."""
+    DEAD = "dead"
+    """Refused connections so many times in a row that nothing listens. Only of a server asked over the network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +39,10 @@ class Reading:
     at_s: float
     """Monotonic clock of the reader."""
     boot_id: str
-    start_time_s: float
-    """Start of the process that was read, in seconds since the epoch."""
+    """Name of the process that was read; empty where it has none."""
+    start_time_s: float | None
+    """Start of the process that was read, in seconds since the epoch; None where it does not say. Then a counter that
+    falls is the only sign of another process."""
     counter: int | None
     """Monotonic progress counter; None when it could not be read."""
     in_flight: int
@@ -46,6 +52,8 @@ class Reading:
     """How long the present stage may be still."""
     waiting_for: str = ""
     """Name of the dependency in whose queue the work waits, if it does."""
+    signs: tuple[str | float, ...] = ()
+    """What else only work changes, such as the fill of a cache. Another value is movement, the same value says nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,8 @@ class Judgement:
     verdict: Verdict
     still_s: float
     """How long the counter has provably been still; 0 when nothing is in flight."""
+    moved: bool
+    """Whether two readings of one process prove movement."""
     canary_wanted: bool
     """Whether only a canary can tell more: idle, or counters missing."""
     memory: Memory
@@ -80,10 +90,10 @@ def judge(before: Memory | None, reading: Reading, *, period_s: float) -> Judgem
     restarted = last is not None and _other_process(last, reading)
     late = last is not None and reading.at_s - last.at_s > 1.5 * period_s
     working = reading.in_flight > 0 or reading.waiting > 0
-    moved = last is None or reading.counter != last.counter
+    changed = last is not None and (reading.counter, reading.signs) != (last.counter, last.signs)
     # Time spent idle, or in a dependency's queue, is not stillness of the work that follows.
     was_working = last is not None and (last.in_flight > 0 or last.waiting > 0) and not last.waiting_for
-    fresh = before is None or restarted or late or moved or not (working and was_working)
+    fresh = restarted or late or changed or not (working and was_working)
     still_since_s = reading.at_s if fresh or before is None else before.still_since_s
     still_s = reading.at_s - still_since_s
     guarded = working and reading.counter is not None and not reading.waiting_for
@@ -104,6 +114,7 @@ def judge(before: Memory | None, reading: Reading, *, period_s: float) -> Judgem
     return Judgement(
         verdict=verdict,
         still_s=still_s,
+        moved=changed and not restarted and last is not None and None not in {last.counter, reading.counter},
         canary_wanted=verdict in {Verdict.IDLE, Verdict.UNKNOWN},
         memory=Memory(reading, still_since_s, over_limit),
     )
@@ -111,6 +122,7 @@ def judge(before: Memory | None, reading: Reading, *, period_s: float) -> Judgem
 
 def _other_process(last: Reading, reading: Reading) -> bool:
     """Whether the two readings come from different processes: another boot id or start time, or a counter that fell."""
-    if reading.boot_id != last.boot_id or reading.start_time_s != last.start_time_s:
+    started_s = (reading.start_time_s, last.start_time_s)
+    if reading.boot_id != last.boot_id or (None not in started_s and started_s[0] != started_s[1]):
         return True
     return last.counter is not None and reading.counter is not None and reading.counter < last.counter

@@ -148,3 +148,24 @@ def test_canary_is_wanted_only_where_nothing_moves_it(history: list[Reading], be
     for judgement in follow(*at_gaps(history, between_s)):
         assert judgement.canary_wanted == (judgement.verdict in {Verdict.IDLE, Verdict.UNKNOWN})
         assert judgement.still_s >= 0
+
+
+def test_what_only_work_changes_is_movement_though_the_counter_stands_still() -> None:
+    """A cache that fills while a long prompt is read."""
+    readings = [replace(WORKING, at_s=float(n), signs=(n // 3,)) for n in range(60)]
+    assert set(verdicts(*readings)) == {Verdict.BUSY}
+    assert [judgement.moved for judgement in follow(*readings)][:7] == [False, False, False, True, False, False, True]
+
+
+def test_a_process_without_start_time_is_known_by_its_counter_alone() -> None:
+    nameless = replace(WORKING, start_time_s=None)
+    assert verdicts(nameless, replace(nameless, at_s=1.0, counter=6)) == [Verdict.BUSY] * 2
+    assert verdicts(nameless, replace(nameless, at_s=1.0, counter=4))[-1] is Verdict.RESTARTED
+    assert verdicts(WORKING, replace(nameless, at_s=1.0))[-1] is Verdict.BUSY
+
+
+def test_movement_is_proven_only_within_one_process_and_by_two_counters() -> None:
+    assert not follow(WORKING)[0].moved
+    assert follow(WORKING, replace(WORKING, at_s=1.0, counter=6))[-1].moved
+    assert not follow(WORKING, replace(WORKING, at_s=1.0, counter=6, boot_id="other"))[-1].moved
+    assert not follow(replace(WORKING, counter=None), replace(WORKING, at_s=1.0))[-1].moved
