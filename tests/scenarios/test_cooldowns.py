@@ -11,23 +11,11 @@ from structlog.testing import capture_logs
 
 from edge.pool.config import DispatchConfig, HealthCheckConfig
 from tests.edge.upstream.conftest import MakeDriver, MakeWorkers, until
-from tests.fakes.worker import Answer, FakeWorker, Refuse
+from tests.fakes.worker import Answer, Refuse
 from tests.scenarios.common import OFTEN, call, ejections, ends, failure, worker_of
 from tests.scenarios.conftest import MakeEdge
 
 FAILS = Refuse(grpc.StatusCode.INTERNAL, "WORKER_FAILED")
-
-
-class Clocked(FakeWorker):
-    """Remembers when it was called."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.called_s: list[float] = []
-
-    async def _measure(self, request: bytes, context: grpc.aio.ServicerContext[bytes, bytes]) -> bytes:
-        self.called_s.append(asyncio.get_running_loop().time())
-        return await super()._measure(request, context)
 
 
 @pytest.mark.parametrize("probes_pass", [True, False])
@@ -54,25 +42,26 @@ async def test_1_probes_inside_a_cooldown_lift_nothing_and_the_first_good_one_af
 async def test_2_b65_passing_probes_bring_no_traffic_to_a_worker_that_fails_every_call(
     workers: MakeWorkers, driver: MakeDriver
 ) -> None:
-    (good,) = await workers(1)
-    bad = Clocked()
+    bad, good = await workers(2)
     bad.default = FAILS
-    await bad.start()
-    try:
-        health = HealthCheckConfig(interval_seconds=0.05, cooldown_seconds=0.4, cooldown_max_seconds=60)
-        mesh = await driver(bad.address, good.address, health=health)
-        probes = bad.probes
-        async with asyncio.timeout(30):
-            while len(bad.called_s) < 3:
-                assert (await mesh.call(call())).worker == good.address
-                await asyncio.sleep(0.005)
-        gaps = [later - earlier for earlier, later in pairwise(bad.called_s)]
-        assert gaps[0] >= 0.4
-        assert gaps[1] >= 0.8, "the second cooldown is twice as long"
-        assert bad.probes > probes + 5
-        assert worker_of(mesh, bad.address).cooldown_left_s > 0.8
-    finally:
-        await bad.stop()
+    health = HealthCheckConfig(interval_seconds=0.05, cooldown_seconds=0.4, cooldown_max_seconds=60)
+    mesh = await driver(bad.address, good.address, health=health)
+    probes = bad.probes
+    loop = asyncio.get_running_loop()
+    tried_s: list[tuple[float, float]] = []
+    """Moments before and after each call that touched the bad one."""
+    async with asyncio.timeout(30):
+        while len(tried_s) < 3:
+            seen, before_s = len(bad.seen), loop.time()
+            assert (await mesh.call(call())).worker == good.address
+            if len(bad.seen) > seen:
+                tried_s.append((before_s, loop.time()))
+            await asyncio.sleep(0.005)
+    gaps = [after_s - before_s for (before_s, _), (_, after_s) in pairwise(tried_s)]
+    assert gaps[0] >= 0.4
+    assert gaps[1] >= 0.8, "the second cooldown is twice as long"
+    assert bad.probes > probes + 5
+    assert worker_of(mesh, bad.address).cooldown_left_s > 0.8
 
 
 async def test_4_the_only_worker_fails_once_and_clients_and_monitor_hear_the_truth(

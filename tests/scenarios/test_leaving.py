@@ -14,45 +14,39 @@ from tests.scenarios.conftest import MakeEdge
 REUSED_WITHIN_S = 0.1
 
 
-class Turnaround(FakeWorker):
-    """Remembers how long its slot stood empty between two calls."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gaps_s: list[float] = []
-        self._freed_s: float | None = None
-
-    def _occupy(self, work: asyncio.Task[None], method: str, call_id: str) -> None:
-        if self._freed_s is not None:
-            self.gaps_s.append(asyncio.get_running_loop().time() - self._freed_s)
-        super()._occupy(work, method, call_id)
-
-    def _vacate(self, work: asyncio.Task[None]) -> None:
-        super()._vacate(work)
-        self._freed_s = asyncio.get_running_loop().time()
+async def turnarounds(worker: FakeWorker, gaps_s: list[float]) -> None:
+    """Note for how long its slot is free between two calls, for ever."""
+    loop = asyncio.get_running_loop()
+    freed_s: float | None = None
+    async for _ in worker.changes():
+        if not worker.computing:
+            freed_s = freed_s or loop.time()
+        elif freed_s is not None:
+            gaps_s.append(loop.time() - freed_s)
+            freed_s = None
 
 
 async def test_31_a_hundred_clients_of_three_edges_leave_and_every_slot_is_used_again_at_once(
-    driver: MakeDriver,
+    workers: MakeWorkers, driver: MakeDriver
 ) -> None:
     """No probe comes: only the workers' own status can tell an edge that an abandoned thread has ended."""
-    pool = [Turnaround() for _ in range(3)]
-    for worker in pool:
-        await worker.start()
-    try:
-        addresses = [worker.address for worker in pool]
-        edges = [await driver(*addresses, health=SELDOM, dispatch=DispatchConfig(max_in_flight=200)) for _ in range(3)]
-        for _ in range(5):
-            await _storm(pool, edges)
-        assert [worker.computing_most for worker in pool] == [1, 1, 1]
-        assert [edge.online().healthy for edge in edges] == [3, 3, 3]
-        for worker in pool:
-            assert min(worker.gaps_s[::2]) < REUSED_WITHIN_S, "the best of five: a busy machine may delay some"
-    finally:
-        await asyncio.gather(*(worker.stop() for worker in pool))
+    pool = await workers(3)
+    addresses = [worker.address for worker in pool]
+    edges = [await driver(*addresses, health=SELDOM, dispatch=DispatchConfig(max_in_flight=200)) for _ in range(3)]
+    gaps_s: list[list[float]] = [[] for _ in pool]
+    noting = [asyncio.create_task(turnarounds(*pair)) for pair in zip(pool, gaps_s, strict=True)]
+    for _ in range(5):
+        await _storm(pool, edges)
+    for task in noting:
+        task.cancel()
+    await ends(noting)
+    assert [worker.computing_most for worker in pool] == [1, 1, 1]
+    assert [edge.online().healthy for edge in edges] == [3, 3, 3]
+    for gaps in gaps_s:  # before the storm, after it, before the next one …
+        assert min(gaps[1::2]) < REUSED_WITHIN_S, "the best of five: a busy machine may delay some"
 
 
-async def _storm(pool: list[Turnaround], edges: list[Driver]) -> None:
+async def _storm(pool: list[FakeWorker], edges: list[Driver]) -> None:
     """A hundred calls, three of them running; all leave; then three new ones get the three slots."""
     holds = [worker.hold() for worker in pool]
     crowd = [asyncio.create_task(edges[number % 3].call(call())) for number in range(100)]
