@@ -16,8 +16,12 @@ ROOT = Path(__file__).parent.parent
 DECIDES = {
     *(f"edge.pool.{path.stem}" for path in (ROOT / "edge" / "pool").glob("*.py") if path.stem != "__init__"),
     "hairmesh.wire",
+    "worker.announcements",
     "worker.doubt",
     "worker.health.checks",
+    "worker.health.deps",
+    "worker.health.freshness",
+    "worker.health.growth",
     "worker.health.report",
     "worker.health.verdict",
     "worker.service_times",

@@ -6,6 +6,8 @@ canary has to speak, and whose fault a failed input is.
 
 from __future__ import annotations
 
+from collections import deque
+
 from worker.thresholds import Thresholds
 
 
@@ -21,10 +23,13 @@ class Doubt:
         self._thresholds = thresholds
         self._refusals_in_a_row = 0
         self._failed_at_s: dict[bytes, float] = {}
+        self._answered_at_s: deque[float] = deque()
 
-    def answered(self) -> None:
-        """A call was answered: models find faces."""
+    def answered(self, now_s: float) -> None:
+        """A call was answered: models find faces, and no stage is broken for everybody."""
         self._refusals_in_a_row = 0
+        self._answered_at_s.append(now_s)
+        self._forget(now_s)
 
     def refused(self) -> bool:
         """A photo was refused. True when the row of refusals is long enough to force a canary, and begins anew."""
@@ -37,11 +42,16 @@ class Doubt:
     def input_failed(self, digest: bytes, now_s: float) -> bool:
         """A stage raised on the input with `digest` while the canary passes.
 
-        True when different inputs did so often enough that the worker is at fault after all.
+        True when different inputs did so often enough that the worker is at fault after all, and more often than calls
+        were answered: a stage that works for others is not broken, however many bad inputs one caller sends.
         """
-        oldest_s = now_s - self._thresholds.failed_inputs_window_s
-        self._failed_at_s = {
-            known: failed_s for known, failed_s in self._failed_at_s.items() if failed_s >= oldest_s and known != digest
-        }
         self._failed_at_s[digest] = now_s
-        return len(self._failed_at_s) >= self._thresholds.failed_inputs_limit
+        self._forget(now_s)
+        failed = len(self._failed_at_s)
+        return failed >= self._thresholds.failed_inputs_limit and failed > len(self._answered_at_s)
+
+    def _forget(self, now_s: float) -> None:
+        oldest_s = now_s - self._thresholds.failed_inputs_window_s
+        self._failed_at_s = {known: failed_s for known, failed_s in self._failed_at_s.items() if failed_s >= oldest_s}
+        while self._answered_at_s and self._answered_at_s[0] < oldest_s:
+            self._answered_at_s.popleft()

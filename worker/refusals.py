@@ -69,6 +69,7 @@ OF_CAUSE: Mapping[Cause, WorkerReason] = MappingProxyType(
         Cause.STALLED: WorkerReason.STALLED,
         Cause.MODELS: WorkerReason.MODELS,
         Cause.DISK: WorkerReason.DISK,
+        Cause.DEPENDENCY: WorkerReason.DEPENDENCY,
         Cause.STARTING: WorkerReason.STARTING,
     }
 )

@@ -208,7 +208,7 @@ class Runner:
         except Exception as error:  # a stage may raise anything; the canary tells whose fault it is
             log.exception("stage_raised", error=type(error).__name__)
             return Ended(End.FAILED, await self._blame(data)), False
-        self._doubt.answered()
+        self._doubt.answered(self._clock())
         return Ended(End.OK, Answered(value)), False
 
     async def _blame(self, data: bytes) -> Refusal:

@@ -11,7 +11,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-import grpc
 import structlog
 from grpc import aio
 from grpc_health.v1 import health_pb2
@@ -21,43 +20,56 @@ from hair.analysis.v1 import analyze_service_pb2
 from hair.analysis.v1.analyze_service_pb2_grpc import add_AnalyzeServiceServicer_to_server
 from hair.worker.v1.worker_service_pb2_grpc import add_WorkerServiceServicer_to_server
 
-from hairmesh import pem
 from hairmesh.wire import SERVER_OPTIONS, WORKER_SERVICE
 from worker.drain import Drain
 from worker.engine import Engine, PipelineLoader
 from worker.health.checks import DiskCheck, ModelsCheck
 from worker.health.disk import DiskProbe
+from worker.health.growth import GrowthCheck
 from worker.health.monitor import HealthMonitor
+from worker.health.prober import Dependencies
+from worker.health.report import Report
 from worker.health.reporter import HealthReporter
 from worker.identity import Identity
 from worker.news import News
+from worker.notify import SystemdNotify
 from worker.passwords import PasswordInterceptor, Passwords
+from worker.port import CannotListenError, listen_on
 from worker.reload import PasswordReload
 from worker.runner import Runner
 from worker.servicer import AnalyzeServicer
-from worker.settings import Settings, SettingsError
+from worker.settings import Settings
 from worker.status import StatusBook, WorkerServicer
 from worker.thresholds import Thresholds
 from worker.warmup import real_pipeline, warm_up
+
+__all__ = ["EXIT_ACCELERATOR_LOST", "EXIT_BROKEN", "REFLECTED", "CannotListenError", "Worker", "serve"]
 
 HEALTH_SERVICE: str = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 # By its descriptor too: reflection knows only files that were imported, and nothing else here imports this one.
 ANALYZE_SERVICE: str = analyze_service_pb2.DESCRIPTOR.services_by_name["AnalyzeService"].full_name
 REFLECTED = (ANALYZE_SERVICE, WORKER_SERVICE, HEALTH_SERVICE, reflection.SERVICE_NAME)
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
+
+EXIT_BROKEN = 1
+"""A background task of the worker itself died."""
+EXIT_ACCELERATOR_LOST = 4
+"""Nothing but a new process brings the accelerator back: whoever started this one is to start another."""
 
 log = structlog.stdlib.get_logger("worker.server")
-
-
-class CannotListenError(Exception):
-    """The port is taken, or the address is not of this machine. The message says which."""
 
 
 class Worker:
     """One worker on one port. `await Worker.start(…)`, later `await worker.stop()`; usable inside any event loop."""
 
-    def __init__(self, settings: Settings, load_pipeline: PipelineLoader, thresholds: Thresholds) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        load_pipeline: PipelineLoader,
+        thresholds: Thresholds,
+        notify: SystemdNotify | None = None,
+    ) -> None:
         self._settings = settings
+        self._notify = notify
         self._thresholds = thresholds
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stopping: asyncio.Task[bool] | None = None
@@ -73,6 +85,8 @@ class Worker:
         self.identity = Identity()
         self.broken: asyncio.Future[BaseException] = loop.create_future()
         """Set when a background task of the worker itself died: the process has to end."""
+        self.accelerator_lost: asyncio.Future[None] = loop.create_future()
+        """Set when the accelerator is gone for good: a new process has to take over."""
         self.port = 0
         self.passwords = Passwords(settings.accept_passwords)
         self._models = ModelsCheck()
@@ -83,10 +97,17 @@ class Worker:
             thresholds=thresholds,
             canary_max_age_s=health.canary_max_age_seconds,
             clock=clock,
-            on_change=self._news.touch,
+            on_change=self._changed,
         )
         self._drain = Drain(settings.drain_delay_seconds, self._news.touch)
         self._disk_probe = DiskProbe(health.disk_paths, thresholds, clock)
+        self._dependencies = Dependencies(
+            health.deps,
+            checked=health.check_deps,
+            interval_s=health.deps_cache_seconds,
+            thresholds=thresholds,
+            clock=clock,
+        )
         self._monitor = HealthMonitor(
             identity=self.identity,
             engine=self._engine,
@@ -100,11 +121,14 @@ class Worker:
                 thresholds=thresholds,
             ),
             disk_probe=self._disk_probe,
+            dependencies=self._dependencies,
+            growth=GrowthCheck(built=settings.growth.built, thresholds=thresholds),
             canary_max_age_s=health.canary_max_age_seconds,
             stall_after_s=health.stall_after_seconds,
             thresholds=thresholds,
             clock=clock,
-            on_change=self._news.touch,
+            on_change=self._changed,
+            on_beat=self._beat,
         )
         self._analyze = AnalyzeServicer(self._engine, self._runner, self._monitor, self._drain, thresholds)
         book = StatusBook(
@@ -126,12 +150,14 @@ class Worker:
         *,
         load_pipeline: PipelineLoader | None = None,
         thresholds: Thresholds | None = None,
+        notify: SystemdNotify | None = None,
     ) -> Self:
         """Open the port at once, load the models behind it. Raises `CannotListenError`, `SettingsError`."""
-        worker = cls(settings, load_pipeline or real_pipeline(settings), thresholds or Thresholds())
-        worker.port = _listen(worker._server, settings)
+        worker = cls(settings, load_pipeline or real_pipeline(settings), thresholds or Thresholds(), notify)
+        worker.port = listen_on(worker._server, settings)
         if settings.health.min_free_gb:
             worker._disk_probe.start()
+        worker._dependencies.start()
         await worker._server.start()
         worker._in_background(worker._monitor.run())
         worker._in_background(
@@ -140,7 +166,7 @@ class Worker:
                 worker._models,
                 worker._runner,
                 retry_s=worker._thresholds.load_retry_s,
-                on_change=worker._news.touch,
+                on_change=worker._changed,
             )
         )
         log.info(
@@ -167,6 +193,8 @@ class Worker:
         return await asyncio.shield(self._stopping)
 
     async def _stop(self) -> bool:
+        if self._notify:
+            self._notify.stopping()
         self._drain.begin()
         await self._drain.wait_refusing()
         if not await self._runner.free_within(self._settings.drain_grace_seconds):
@@ -177,9 +205,19 @@ class Worker:
         for task in self._tasks:
             task.cancel()
         self._disk_probe.stop()
+        self._dependencies.stop()
         ended = await self._engine.close(self._thresholds.close_s)
         log.info("stopped", compute_thread_ended=ended)
         return ended
+
+    def _changed(self) -> None:
+        self._news.touch()
+        if self._models.accelerator_lost and not self.accelerator_lost.done():
+            self.accelerator_lost.set_result(None)
+
+    def _beat(self, report: Report, now_s: float) -> None:
+        if self._notify:
+            self._notify.beat(report, now_s)
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -203,25 +241,40 @@ async def serve(
 ) -> int:
     """Run a worker until SIGTERM or SIGINT; the exit code. A second signal ends the process at once.
 
+    It ends by itself when it is broken (`EXIT_BROKEN`) or has lost its accelerator for good (`EXIT_ACCELERATOR_LOST`):
+    then, after edges had time to hear why, in the same order.
+
     `config_path`, `environ` and `listen` are those the settings were read from: the file is watched for passwords.
     """
     thresholds = thresholds or Thresholds()
     asked = _watch_signals()  # first of all: a signal while the port opens ends the worker in order as well
-    worker = await Worker.start(settings, load_pipeline=load_pipeline, thresholds=thresholds)
+    notify = SystemdNotify.from_environment(thresholds)
+    worker = await Worker.start(settings, load_pipeline=load_pipeline, thresholds=thresholds, notify=notify)
     reload = None
     if config_path:
         reload = PasswordReload(
             config_path, environ or {}, worker.passwords, settings, listen=listen, poll_s=thresholds.config_poll_s
         )
         reload.start()
-    ends: set[asyncio.Future[Any]] = {asked, worker.broken}
-    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    code = await _until_the_end(worker, asked, settings.drain_delay_seconds)
     if reload:
         reload.stop()
-    code = 1 if worker.broken.done() else 0
     if not await worker.stop():
         os._exit(code)  # the interpreter would wait for the compute thread for ever
     return code
+
+
+async def _until_the_end(worker: Worker, asked: asyncio.Future[signal.Signals], delay_s: float) -> int:
+    """Until there is a reason to stop; the exit code that says which."""
+    ends: set[asyncio.Future[Any]] = {asked, worker.broken}
+    await asyncio.wait({*ends, worker.accelerator_lost}, return_when=asyncio.FIRST_COMPLETED)
+    if not asked.done() and not worker.broken.done():
+        # NOT_SERVING is said already, every call is refused: let edges hear the cause before they hear of draining.
+        log.error("accelerator_lost_for_good", exit_code=EXIT_ACCELERATOR_LOST, in_s=delay_s)
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED, timeout=delay_s)
+        if not asked.done() and not worker.broken.done():
+            return EXIT_ACCELERATOR_LOST
+    return EXIT_BROKEN if worker.broken.done() else 0
 
 
 def _watch_signals() -> asyncio.Future[signal.Signals]:
@@ -238,30 +291,3 @@ def _watch_signals() -> asyncio.Future[signal.Signals]:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal, number)
     return asked
-
-
-def _listen(server: aio.Server, settings: Settings) -> int:
-    if not settings.tls.cert and settings.host not in LOOPBACK:
-        log.warning(
-            "plaintext_port",
-            listen=settings.listen,
-            advice="pictures of faces and the password cross the network readable; set tls.cert and tls.key",
-        )
-    try:
-        if settings.tls.cert and settings.tls.key:
-            credentials = _credentials(settings.tls.cert, settings.tls.key, settings.tls.client_ca)
-            return server.add_secure_port(settings.listen, credentials)
-        return server.add_insecure_port(settings.listen)
-    except RuntimeError as error:
-        raise CannotListenError(
-            f"cannot listen on {settings.listen}: another process has that port, or the address is not of this machine"
-        ) from error
-
-
-def _credentials(cert: Path, key: Path, client_ca: Path | None) -> grpc.ServerCredentials:
-    try:
-        pair = pem.key_and_certificate(key, cert)
-        authority = pem.authority(client_ca) if client_ca else None
-    except pem.PemError as error:
-        raise SettingsError(f"tls: {error}") from None
-    return grpc.ssl_server_credentials([pair], root_certificates=authority, require_client_auth=authority is not None)

@@ -36,9 +36,6 @@ MessageT = TypeVar("MessageT", bound=Message)
 Context = aio.ServicerContext[Any, Any]
 Work = Callable[[JobProgress], Awaitable[T]]
 
-BUILT = ("measure",)
-"""Capabilities, as `GetStatus` tells them."""
-
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 log = structlog.stdlib.get_logger("worker.call")

@@ -26,8 +26,12 @@ from pydantic import (
 
 from hairmesh.wire import password_problem
 from vision.types import Stage
+from worker.health.deps import DependencyKind
 
 DEFAULT_CONFIG = Path("worker_config.json")
+_TARGET = re.compile(
+    r"(?P<scheme>https?://)?(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:(?P<port>\d{1,5}))?(?P<path>/[\w./-]*)?"
+)
 _LISTEN = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):(?P<port>\d{1,5})")
 
 
@@ -93,8 +97,14 @@ class GrowthSettings(_Section):
     """What grows hair. Nothing is built yet: growth calls answer UNIMPLEMENTED."""
 
     backend: Literal["none"] = "none"
+
     comfyui_url: None = None
     workflow: None = None
+
+    @property
+    def built(self) -> bool:
+        """Whether this worker can grow hair at all."""
+        return self.backend != "none"
 
     @field_validator("backend", mode="before")
     @classmethod
@@ -102,6 +112,28 @@ class GrowthSettings(_Section):
         if backend != "none":
             raise ValueError("only none is built yet")
         return backend
+
+
+class DependencySettings(_Section):
+    """A server this worker relies on."""
+
+    name: str = Field(pattern="^[A-Za-z0-9._-]{1,64}$")
+    """Its health name is `dep/<name>`."""
+    kind: DependencyKind
+    """How it is asked."""
+    target: str
+    """`host:port`; for all kinds but tcp also a URL, without a user name or a password."""
+    required: bool = True
+    """Whether the worker takes itself out while it is down; false: that costs `capability/growth` alone."""
+
+    @model_validator(mode="after")
+    def _reachable(self) -> Self:
+        match = _TARGET.fullmatch(self.target)
+        if not match or int(match["port"] or 1) not in range(1, 65536) or not (match["scheme"] or match["port"]):
+            raise ValueError("target is host:port, or for kinds other than tcp a URL without user name and query")
+        if self.kind is DependencyKind.TCP and (match["scheme"] or match["path"]):
+            raise ValueError("target of kind tcp is host:port")
+        return self
 
 
 class HealthSettings(_Section):
@@ -114,11 +146,11 @@ class HealthSettings(_Section):
     disk_paths: tuple[FilePath, ...] = Field(default=(Path(),), min_length=1)
     """Folders on the watched file systems, writable by the worker."""
     check_deps: bool = True
-    """Whether `deps` are checked."""
+    """Whether `deps` are checked; false: all of them count as good."""
     deps_cache_seconds: PositiveFloat = 5.0
-    """How long the answer of one of `deps` counts, s."""
-    deps: tuple[()] = ()
-    """Servers this worker cannot do without. Nothing that it does needs one yet: must be empty."""
+    """How long a good answer of one of `deps` counts before it is asked again, s."""
+    deps: tuple[DependencySettings, ...] = ()
+    """Servers this worker relies on."""
     canary_max_age_seconds: PositiveFloat = 30.0
     """The canary runs when its last good answer is older, s."""
     stall_after_seconds: Mapping[Stage, PositiveFloat] = Field(default_factory=dict)
@@ -128,6 +160,8 @@ class HealthSettings(_Section):
     def _ordered(self) -> Self:
         if self.min_free_gb and self.resume_free_gb < self.min_free_gb:
             raise ValueError("resume_free_gb is below min_free_gb")
+        if len({dependency.name for dependency in self.deps}) < len(self.deps):
+            raise ValueError("deps: two of them have the same name")
         return self
 
 
@@ -235,7 +269,7 @@ def _put(values: dict[str, object], keys: tuple[str, ...], value: object) -> Non
         target[keys[-1]] = value
 
 
-_WORDS = {"none_required": "is not built yet and must be null", "too_long": "is not built yet and must be empty"}
+_WORDS = {"none_required": "is not built yet and must be null"}
 
 
 def _in_words(*, type: str, loc: tuple[int | str, ...], msg: str, **_: object) -> str:  # noqa: A002  (pydantic's name)

@@ -21,7 +21,6 @@ from worker.health.report import DRAINING, ServingState
 from worker.identity import Identity
 from worker.news import News
 from worker.runner import Runner
-from worker.servicer import BUILT
 from worker.thresholds import Thresholds
 
 Context = aio.ServicerContext[Any, Any]
@@ -62,7 +61,7 @@ class StatusBook:
             slot=self._slot(now_s),
             checks=[_check(check, now_s) for check in health.checks],
             versions={"hairmesh": __version__, **self._engine.versions},
-            capabilities=BUILT,
+            capabilities=health.capabilities,
             device=self._engine.device,
             service_time_s=dict(self._runner.service_times.medians_s(now_s)),
         )

@@ -12,6 +12,10 @@ class Thresholds:
     beat_s: float = 0.25
     """How often the checks are weighed and watchers of the step counter are told."""
 
+    late_beat_s: float = 1.5
+    """A beat that comes later than this after the one before means that the process slept: evidence did not age
+    meanwhile."""
+
     progress_period_s: float = 1.0
     """Between two readings of the progress counter. Two readings over the limit prove a stall."""
 
@@ -25,6 +29,22 @@ class Thresholds:
 
     disk_out_min_s: float = 10.0
     """The disk has to be good for so long without a break before it counts as good again."""
+
+    dep_timeout_s: float = 7.0
+    """How long one probe of a dependency may take: a saturated server answers after five."""
+
+    dep_retry_s: float = 1.0
+    """Until the next probe after a bad one, and after the first good one that follows; else `deps_cache_seconds`."""
+
+    dep_failures_to_leave: int = 2
+    dep_timeouts_to_leave: int = 3
+    dep_goods_to_return: int = 2
+    """So many probes in a row that were refused or answered wrongly take a dependency down; so many bad ones when they
+    ran out of time; so many good ones bring it back. The first good one in this process counts at once."""
+
+    growth_failure_memory_s: float = 60.0
+    """A growth call that went without its picture costs `capability/growth` for so long, unless one succeeds before:
+    edges that prefer other workers would never find out."""
 
     load_retry_s: float = 10.0
     """After models could not be loaded: files put in place later are found without a restart."""
@@ -62,6 +82,10 @@ class Thresholds:
 
     config_poll_s: float = 1.0
     """How often the configuration file is looked at for changed passwords."""
+
+    notify_extend_s: float = 30.0
+    notify_extend_every_s: float = 10.0
+    """While it starts and while it stops, systemd is asked every so often for so much more time."""
 
     close_s: float = 2.0
     """What is left to answer, to close and to log after the last call."""

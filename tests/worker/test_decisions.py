@@ -100,7 +100,7 @@ def test_refusals_on_the_wire(refusal: Refusal, code: int, kinds: list[type]) ->
 def test_eighth_refusal_in_a_row_forces_a_canary_and_an_answer_breaks_the_row() -> None:
     doubt = Doubt(Thresholds())
     assert [doubt.refused() for _photo in range(17)] == [n in {7, 15} for n in range(17)]
-    doubt.answered()
+    doubt.answered(0.0)
     assert not any(doubt.refused() for _photo in range(7))
 
 
@@ -113,15 +113,29 @@ def test_three_different_inputs_within_a_minute_are_the_workers_fault() -> None:
     assert not doubt.input_failed(b"d", 200.0)
 
 
-@given(st.lists(st.tuples(st.sampled_from("abcd"), st.floats(0.0, 40.0)), max_size=30))
-def test_fault_needs_enough_inputs_inside_the_window(failures: list[tuple[str, float]]) -> None:
+def test_one_uploader_of_bad_inputs_does_not_make_a_worker_guilty_that_answers_others() -> None:
+    """Scenario 29: twenty variants of an input that breaks a stage, among calls that are answered."""
+    doubt = Doubt(Thresholds())
+    for second in range(20):
+        doubt.answered(float(second))
+        assert not doubt.input_failed(b"variant %d" % second, second + 0.5)
+    nobody_is_answered = [doubt.input_failed(b"late %d" % n, 79.4) for n in range(3)]
+    assert nobody_is_answered == [False, True, True]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b", "c", "d", "answered"]), st.floats(0.0, 40.0)), max_size=40))
+def test_fault_needs_enough_inputs_inside_the_window_and_more_than_answers(events: list[tuple[str, float]]) -> None:
     doubt, now_s = Doubt(Thresholds()), 0.0
     history: list[tuple[str, float]] = []
-    for name, gap_s in failures:
+    for name, gap_s in events:
         now_s += gap_s
         history.append((name, now_s))
-        inputs = {other for other, failed_s in history if failed_s >= now_s - 60.0}
-        assert doubt.input_failed(name.encode(), now_s) == (len(inputs) >= 3)
+        if name == "answered":
+            doubt.answered(now_s)
+            continue
+        recent = [other for other, at_s in history if at_s >= now_s - 60.0]
+        inputs, answers = len(set(recent) - {"answered"}), recent.count("answered")
+        assert doubt.input_failed(name.encode(), now_s) == (inputs >= 3 and inputs > answers)
 
 
 def test_canary_age() -> None:

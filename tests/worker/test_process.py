@@ -154,13 +154,13 @@ from tests.worker.fakes import FakePipeline
 from tests.worker.harness import settings
 from worker import server
 
-listen = server._listen
+listen = server.listen_on
 
 def listen_signalled(*arguments):
     signal.raise_signal(signal.SIGTERM)
     return listen(*arguments)
 
-server._listen = listen_signalled
+server.listen_on = listen_signalled
 raise SystemExit(asyncio.run(server.serve(settings(), load_pipeline=FakePipeline().load)))
 """
 

@@ -6,12 +6,21 @@ import json
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel, SecretStr
 
 from vision.types import Stage
-from worker.settings import Settings, SettingsError, load, parse, permissions_warning
+from worker.health.deps import DependencyKind
+from worker.settings import DependencySettings, Settings, SettingsError, load, parse, permissions_warning
 
 ROOT = Path(__file__).parents[2]
 MINIMAL = '{"accept_passwords": ["SENTINEL"]}'
+
+
+DEP = {"name": "comfyui", "kind": "comfyui", "target": "127.0.0.1:8188"}
+
+
+def dep(**changes: object) -> dict[str, object]:
+    return {"health": {"deps": [{**DEP, **changes}]}}
 
 
 def parsed(text: str = MINIMAL, **environ: str) -> Settings:
@@ -31,25 +40,51 @@ def test_example_names_every_key() -> None:
         assert set(example[section]) == set(type(getattr(defaults, section)).model_fields)
 
 
-def test_environment_overrides_by_section_and_key() -> None:
-    settings = parsed(
-        HEALTH_MIN_FREE_GB="0.5",
-        HEALTH_STALL_AFTER_SECONDS='{"parsing": 5}',
-        HEALTH_DISK_PATHS='["/", "/tmp"]',
-        ACCEPT_PASSWORDS='["new", "old"]',
-        LISTEN="127.0.0.1:1",
-        DEVICE="cpu",
-        MODELS_DIR="~/models",
-        TLS_CERT="null",
-        HEALTH_UNRELATED="x",
-        UNRELATED="y",
-    )
-    assert (settings.health.min_free_gb, settings.listen, settings.device) == (0.5, "127.0.0.1:1", "cpu")
-    assert settings.health.stall_after_seconds == {Stage.PARSING: 5.0}
-    assert settings.health.disk_paths == (Path("/"), Path("/tmp"))
-    assert [password.get_secret_value() for password in settings.accept_passwords] == ["new", "old"]
-    assert settings.models.dir == Path.home() / "models"
-    assert settings.tls.cert is None
+OVERRIDES: dict[str, tuple[str, object]] = {
+    "LISTEN": ("127.0.0.1:1", "127.0.0.1:1"),
+    "ACCEPT_PASSWORDS": ('["new", "old"]', (SecretStr("new"), SecretStr("old"))),
+    "TLS_CERT": ("~/c.pem", Path.home() / "c.pem"),
+    "TLS_KEY": ("k.pem", Path("k.pem")),
+    "TLS_CLIENT_CA": ("null", None),
+    "DEVICE": ("cpu", "cpu"),
+    "MODELS_DIR": ("~/models", Path.home() / "models"),
+    "MODELS_PARSER_WEIGHTS": ("w.pth", Path("w.pth")),
+    "MODELS_PARSER_WEIGHTS_SHA256": ("ab" * 32, "ab" * 32),
+    "GROWTH_BACKEND": ("none", "none"),
+    "GROWTH_COMFYUI_URL": ("null", None),
+    "GROWTH_WORKFLOW": ("null", None),
+    "HEALTH_MIN_FREE_GB": ("0.5", 0.5),
+    "HEALTH_RESUME_FREE_GB": ("7", 7.0),
+    "HEALTH_DISK_PATHS": ('["/", "/tmp"]', (Path("/"), Path("/tmp"))),
+    "HEALTH_CHECK_DEPS": ("false", False),
+    "HEALTH_DEPS_CACHE_SECONDS": ("2.5", 2.5),
+    "HEALTH_DEPS": (
+        '[{"name": "llm", "kind": "vllm", "target": "http://127.0.0.1:8000", "required": false}]',
+        (DependencySettings(name="llm", kind=DependencyKind.VLLM, target="http://127.0.0.1:8000", required=False),),
+    ),
+    "HEALTH_CANARY_MAX_AGE_SECONDS": ("9", 9.0),
+    "HEALTH_STALL_AFTER_SECONDS": ('{"parsing": 5, "model_load": 600}', {Stage.PARSING: 5.0, Stage.MODEL_LOAD: 600.0}),
+    "DRAIN_DELAY_SECONDS": ("0", 0.0),
+    "DRAIN_GRACE_SECONDS": ("180", 180.0),
+}
+
+
+def test_environment_overrides_every_key_by_its_name() -> None:
+    settings = parsed(**{name: text for name, (text, _value) in OVERRIDES.items()}, HEALTH_UNRELATED="x", UNRELATED="y")
+    seen: dict[str, object] = {}
+    for key in Settings.model_fields:
+        value = getattr(settings, key)
+        if isinstance(value, BaseModel):
+            seen |= {f"{key}_{inner}".upper(): getattr(value, inner) for inner in type(value).model_fields}
+        else:
+            seen[key.upper()] = value
+    assert seen == {name: value for name, (_text, value) in OVERRIDES.items()}
+
+
+def test_one_override_leaves_its_neighbours_as_the_file_has_them() -> None:
+    text = json.dumps({"accept_passwords": ["a"], "health": {"min_free_gb": 1, "resume_free_gb": 2}})
+    health = parsed(text, HEALTH_MIN_FREE_GB="1.5").health
+    assert (health.min_free_gb, health.resume_free_gb) == (1.5, 2.0)
 
 
 def test_command_line_outranks_the_environment(tmp_path: Path) -> None:
@@ -67,7 +102,18 @@ def test_command_line_outranks_the_environment(tmp_path: Path) -> None:
         ({"accept_passwords": ["密码"]}, "printable ASCII"),
         ({"accept_passwords": [" padded"]}, "no space at either end"),
         ({"accept_password": ["a"]}, "accept_password: Extra inputs"),
-        ({"health": {"deps": [{"name": "comfyui"}]}}, "health.deps: is not built yet and must be empty"),
+        ({"health": {"deps": [{"name": "comfyui"}]}}, "health.deps.0.kind: Field required"),
+        (dep(kind="udp"), "health.deps.0.kind"),
+        (dep(name="a,b"), "health.deps.0.name"),
+        (dep(name=""), "health.deps.0.name"),
+        (dep(target="127.0.0.1"), "health.deps.0: target is host:port"),
+        (dep(target="127.0.0.1:0"), "health.deps.0: target is host:port"),
+        (dep(target="127.0.0.1:99999"), "health.deps.0: target is host:port"),
+        (dep(target="http://user:SENTINEL@127.0.0.1:1"), "health.deps.0: target is host:port"),
+        (dep(target="http://127.0.0.1:1/?key=SENTINEL"), "health.deps.0: target is host:port"),
+        (dep(kind="tcp", target="http://127.0.0.1:1"), "health.deps.0: target of kind tcp is host:port"),
+        (dep(kind="tcp", target="127.0.0.1:1/path"), "health.deps.0: target of kind tcp is host:port"),
+        ({"health": {"deps": [DEP, DEP]}}, "health: deps: two of them have the same name"),
         ({"growth": {"backend": "local"}}, "growth.backend: only none is built yet"),
         ({"growth": {"comfyui_url": "http://h"}}, "growth.comfyui_url: is not built yet and must be null"),
         ({"drain_grace_seconds": float("inf")}, "drain_grace_seconds: Input should be a finite number"),

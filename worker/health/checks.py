@@ -5,12 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from worker.health.freshness import Freshness
 from worker.health.verdict import Judgement, Verdict
 from worker.thresholds import Thresholds
+
+DEPENDENCY_PREFIX = "dep/"
+CAPABILITY_PREFIX = "capability/"
 
 
 class CheckState(StrEnum):
@@ -29,6 +33,7 @@ class Cause(StrEnum):
     STALLED = "stalled"
     MODELS = "models"
     DISK = "disk"
+    DEPENDENCY = "dependency"
     STARTING = "starting"
 
 
@@ -50,6 +55,16 @@ class CheckResult:
     def required(self) -> bool:
         """Whether a failure takes the worker out of rotation."""
         return self.cause is not None
+
+
+def dep_down(checks: Iterable[CheckResult]) -> str:
+    """One reason that names every failing dependency among `checks`; empty when none fails."""
+    names = [
+        check.name.removeprefix(DEPENDENCY_PREFIX)
+        for check in checks
+        if check.name.startswith(DEPENDENCY_PREFIX) and check.state is CheckState.FAILING
+    ]
+    return f"dep_down:{','.join(names)}" if names else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +89,12 @@ class DiskCheck:
         self._thresholds = thresholds
         self._out_reason = ""
         self._bad_at_s = started_s
-        self._fresh_from_s = started_s
-        self._updated_s = started_s
+        self._freshness = Freshness(started_s=started_s, late_after_s=thresholds.late_beat_s)
         self._reading = DiskReading()
 
     def update(self, reading: DiskReading, now_s: float) -> None:
-        """Weigh `reading`. Called every beat; a beat that comes very late proves nothing about the disk's age."""
-        if now_s - self._updated_s > self._thresholds.disk_stale_floor_s / 2:
-            self._fresh_from_s = now_s
-        self._updated_s = now_s
+        """Weigh `reading`. Called every beat."""
+        self._freshness.beat(now_s)
         self._reading = reading
         if reason := self._what_is_wrong(reading, now_s):
             self._out_reason = reason
@@ -125,8 +137,7 @@ class DiskCheck:
         return self._reading.free_gib is not None and self._reading.free_gib < limit_gib
 
     def _is_stale(self, at_s: float | None, interval_s: float, now_s: float) -> bool:
-        since_s = self._fresh_from_s if at_s is None else max(at_s, self._fresh_from_s)
-        return now_s - since_s > max(3 * interval_s, self._thresholds.disk_stale_floor_s)
+        return self._freshness.age_s(at_s, now_s) > max(3 * interval_s, self._thresholds.disk_stale_floor_s)
 
 
 class ModelsCheck:
@@ -216,7 +227,3 @@ def progress_result(judgement: Judgement | None) -> CheckResult:
         {"still_s": judgement.still_s, "step_counter": float(reading.counter or 0)},
         reading.at_s,
     )
-
-
-GROWTH = CheckResult("capability/growth", CheckState.FAILING, None, "not_built")
-"""No growth call is built yet, so none can succeed; costs the capability, never the worker."""

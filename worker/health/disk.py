@@ -61,7 +61,7 @@ class DiskProbe:
             free_bytes = min(_free_bytes(path) for path in self._paths)
             self._free = (free_bytes / _GIB, "", self._clock())
         except OSError as error:
-            self._free = (None, _name_of(error), self._clock())
+            self._free = (None, errno_name(error), self._clock())
 
     def _try_write(self) -> None:
         began = time.monotonic()
@@ -74,7 +74,7 @@ class DiskProbe:
                     file.flush()
                     os.fsync(file.fileno())
             except OSError as error:
-                error_name = _name_of(error)
+                error_name = errno_name(error)
         self._write = ((time.monotonic() - began) * 1000.0, error_name, self._clock())
 
 
@@ -84,5 +84,6 @@ def _free_bytes(path: Path) -> int:
     return stat.f_bavail * stat.f_frsize
 
 
-def _name_of(error: OSError) -> str:
+def errno_name(error: OSError) -> str:
+    """`ENOSPC` and the like; the kind of error where it has no number that has a name."""
     return errno.errorcode.get(error.errno or 0, type(error).__name__)

@@ -11,8 +11,10 @@ from vision.types import STALL_AFTER_S, Stage
 from worker.doubt import canary_overdue
 from worker.drain import Drain, DrainPhase
 from worker.engine import Engine
-from worker.health.checks import GROWTH, DiskCheck, ModelsCheck, progress_result
+from worker.health.checks import DiskCheck, ModelsCheck, progress_result
 from worker.health.disk import DiskProbe
+from worker.health.growth import GrowthCheck
+from worker.health.prober import Dependencies
 from worker.health.report import Report, report
 from worker.health.verdict import Judgement, Reading, judge
 from worker.identity import Identity
@@ -35,11 +37,14 @@ class HealthMonitor:
         drain: Drain,
         disk: DiskCheck,
         disk_probe: DiskProbe,
+        dependencies: Dependencies,
+        growth: GrowthCheck,
         canary_max_age_s: float,
         stall_after_s: Mapping[Stage, float],
         thresholds: Thresholds,
         clock: Callable[[], float],
         on_change: Callable[[], None],
+        on_beat: Callable[[Report, float], None],
     ) -> None:
         self._identity = identity
         self._engine = engine
@@ -48,18 +53,30 @@ class HealthMonitor:
         self._drain = drain
         self._disk = disk
         self._disk_probe = disk_probe
+        self._dependencies = dependencies
+        self._growth = growth
         self._canary_max_age_s = canary_max_age_s
         self._stall_after_s = {**STALL_AFTER_S, **stall_after_s}
         self._thresholds = thresholds
         self._clock = clock
         self._on_change = on_change
+        self._on_beat = on_beat
+        self._told: Report | None = None
+        self._counter = -1
+        self._read_at_s = -thresholds.progress_period_s
         self._judgement: Judgement | None = None
         self._canary: asyncio.Task[bool] | None = None
         self._canary_tried_s: float | None = None
 
     def report(self) -> Report:
         """The worker's health now."""
-        checks = (self._disk.result(), *self._models.results(), progress_result(self._judgement), GROWTH)
+        checks = (
+            self._disk.result(),
+            *self._dependencies.results(),
+            *self._models.results(),
+            progress_result(self._judgement),
+            self._growth.result(),
+        )
         return report(checks, warm=self._models.warm, draining=self._drain.phase is not DrainPhase.SERVING)
 
     def stall_after_s(self, stage: Stage | None) -> float:
@@ -68,25 +85,28 @@ class HealthMonitor:
 
     async def run(self) -> None:
         """Beat until cancelled."""
-        told: Report | None = None
-        counter = -1
-        read_at_s = -self._thresholds.progress_period_s
         while True:
-            now_s = self._clock()
-            self._disk.update(self._disk_probe.reading, now_s)
-            if now_s - read_at_s >= self._thresholds.progress_period_s - self._thresholds.beat_s / 2:
-                read_at_s = now_s
-                self._judge_progress(now_s)
-            present = self.report()
-            moved = self._engine.last_movement.counter
-            if told is None or _differ(told, present):
-                _tell(present)
-                self._on_change()
-                told = present
-            elif moved != counter:
-                self._on_change()
-            counter = moved
+            self.beat(self._clock())
             await asyncio.sleep(self._thresholds.beat_s)
+
+    def beat(self, now_s: float) -> None:
+        """Weigh all checks anew, and tell what changed."""
+        self._disk.update(self._disk_probe.reading, now_s)
+        self._dependencies.update(now_s)
+        self._growth.update(self._dependencies.results(), now_s)
+        if now_s - self._read_at_s >= self._thresholds.progress_period_s - self._thresholds.beat_s / 2:
+            self._read_at_s = now_s
+            self._judge_progress(now_s)
+        present = self.report()
+        moved = self._engine.last_movement.counter
+        if self._told is None or _differ(self._told, present):
+            _tell(present)
+            self._on_change()
+            self._told = present
+        elif moved != self._counter:
+            self._on_change()
+        self._counter = moved
+        self._on_beat(present, now_s)
 
     def _judge_progress(self, now_s: float) -> None:
         last = self._engine.last_movement

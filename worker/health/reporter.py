@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from hairmesh.wire import HEALTH_REASON_KEY, WorkerReason
 from worker.health.monitor import HealthMonitor
-from worker.health.report import LIVENESS, OVERALL
+from worker.health.report import LIVENESS, OVERALL, one_line
 from worker.news import News
 from worker.passwords import Credential, Passwords
 from worker.refusals import Refusal, to_status
@@ -55,7 +55,7 @@ class HealthReporter(HealthServicer):
         if why_not is None:
             await context.abort(grpc.StatusCode.NOT_FOUND, "unknown health name")
         if why_not and known:
-            context.set_trailing_metadata(((HEALTH_REASON_KEY, _printable(why_not)),))
+            context.set_trailing_metadata(((HEALTH_REASON_KEY, one_line(why_not, REASON_CHARACTERS)),))
         return _response(why_not)
 
     async def List(self, request: ListRequest, context: Context) -> ListResponse:  # noqa: N802  (name of the RPC)
@@ -89,9 +89,3 @@ def _response(why_not: str | None) -> health_pb2.HealthCheckResponse:
     if why_not:
         return health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.NOT_SERVING)
     return health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
-
-
-def _printable(reason: str) -> str:
-    """Metadata carries printable ASCII only, and 8 KiB in all; a file name may hold anything."""
-    text = reason.encode("ascii", "backslashreplace").decode("ascii")
-    return "".join(letter if letter.isprintable() else " " for letter in text)[:REASON_CHARACTERS]

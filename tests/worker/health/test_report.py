@@ -9,11 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hairmesh.wire import ANALYZE_SERVICE
-from worker.health.checks import GROWTH, Cause, CheckResult, CheckState
+from worker.health.checks import Cause, CheckResult, CheckState
 from worker.health.report import Report, ServingState, report
 
-CAUSES = {"disk": Cause.DISK, "models": Cause.MODELS, "accelerator": Cause.ACCELERATOR, "progress": Cause.STALLED}
+CAUSES = {
+    "disk": Cause.DISK,
+    "dep/comfyui": Cause.DEPENDENCY,
+    "dep/change_hair": Cause.DEPENDENCY,
+    "models": Cause.MODELS,
+    "accelerator": Cause.ACCELERATOR,
+    "progress": Cause.STALLED,
+}
 
+NO_GROWTH = CheckResult("capability/growth", CheckState.FAILING, None, "not_built")
 NOTHING_BAD: Mapping[str, CheckState] = {}
 
 
@@ -22,7 +30,7 @@ def checks(states: Mapping[str, CheckState]) -> list[CheckResult]:
     for name, cause in CAUSES.items():
         state = states.get(name, CheckState.PASSING)
         made.append(CheckResult(name, state, cause, f"{name}_bad" if state is CheckState.FAILING else ""))
-    return [*made, GROWTH]
+    return [*made, NO_GROWTH]
 
 
 def weigh(states: Mapping[str, CheckState] = NOTHING_BAD, *, warm: bool = True, draining: bool = False) -> Report:
@@ -36,16 +44,18 @@ def test_all_good_serves_although_growth_is_not_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "live"), [("disk", True), ("models", True), ("accelerator", False), ("progress", False)]
+    ("name", "live"),
+    [("disk", True), ("dep/comfyui", True), ("models", True), ("accelerator", False), ("progress", False)],
 )
 def test_one_bad_check_takes_the_worker_out_and_some_end_its_life(name: str, live: bool) -> None:
     health = weigh({name: CheckState.FAILING})
     assert (health.state, health.reasons, health.cause) == (
         ServingState.NOT_SERVING,
-        (f"{name}_bad",),
+        ("dep_down:comfyui" if name == "dep/comfyui" else f"{name}_bad",),
         CAUSES[name],
     )
     assert health.live is live
+    assert health.capabilities == ()
     assert {other for other, why in health.why_not.items() if why} == {
         "",
         ANALYZE_SERVICE,
@@ -61,10 +71,32 @@ def test_gravest_cause_wins_and_all_reasons_are_told() -> None:
     assert health.why_not[""] == "disk_bad,progress_bad"
 
 
-def test_before_the_first_canary_all_but_liveness_and_disk_are_starting() -> None:
+def test_all_dependencies_that_are_down_stand_in_one_reason() -> None:
+    health = weigh(dict.fromkeys(("dep/comfyui", "dep/change_hair"), CheckState.FAILING))
+    assert (health.reasons, health.cause) == (("dep_down:comfyui,change_hair",), Cause.DEPENDENCY)
+    assert health.why_not["dep/comfyui"] == "dep/comfyui_bad"
+
+
+def test_capabilities_are_what_calls_can_succeed_in_now() -> None:
+    grown = [*checks(NOTHING_BAD)[:-1], CheckResult("capability/growth", CheckState.PASSING)]
+    assert weigh().capabilities == ("measure",)
+    assert report(grown, warm=True, draining=False).capabilities == ("measure", "growth")
+    assert report(grown, warm=True, draining=True).capabilities == ("measure", "growth")  # still finishes calls
+    assert report(grown, warm=False, draining=False).capabilities == ()
+
+
+def test_before_the_first_canary_all_but_liveness_disk_and_dependencies_are_starting() -> None:
     health = weigh({"models": CheckState.UNKNOWN}, warm=False)
     assert (health.state, health.cause, health.reasons) == (ServingState.STARTING, Cause.STARTING, ("starting",))
-    assert {name for name, why in health.why_not.items() if not why} == {"liveness", "disk"}
+    assert {name for name, why in health.why_not.items() if not why} == {
+        "liveness",
+        "disk",
+        "dep/comfyui",
+        "dep/change_hair",
+    }
+    down = weigh({"models": CheckState.UNKNOWN, "dep/comfyui": CheckState.FAILING}, warm=False)
+    assert (down.why_not["dep/comfyui"], down.why_not["models"]) == ("dep/comfyui_bad", "starting")
+    assert (down.cause, down.reasons) == (Cause.DEPENDENCY, ("dep_down:comfyui", "starting"))
 
 
 def test_draining_is_said_first_and_is_no_cause_for_refusing() -> None:
