@@ -11,7 +11,7 @@ import typer
 app = typer.Typer(
     name="hairmesh",
     help=(
-        "HairMesh on one machine: model files, a demonstration, a local service.\n\n"
+        "HairMesh on one machine: model files, a demonstration, a local service, a view into a pool.\n\n"
         "The two servers have commands of their own: `hairmesh-worker --config FILE` computes, "
         "`hairmesh-edge --config FILE` speaks REST."
     ),
@@ -85,6 +85,34 @@ def serve(
     from hairmesh import serve as service
 
     sys.exit(service.run(out, workers=workers))
+
+
+@app.command()
+def status(
+    url: Annotated[str | None, typer.Argument(help="The edge; default: the one `hairmesh serve` runs here.")] = None,
+    *,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help="File with an admin token; default: $HAIRMESH_ADMIN_TOKEN, else that of `hairmesh serve`."),
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Look once; the exit status says what was seen.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="What `/admin/pool` answers, one JSON line per look.")
+    ] = False,
+    interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 1.0,
+    out: Annotated[Path, typer.Option("--out", help="Folder of the running `hairmesh serve`.")] = Path("out"),
+) -> None:
+    """Watch the pool of an edge: every worker with its state, why, cooldown left, running call and last evidence.
+
+    A live table in a terminal until Ctrl-C; it goes on while the edge restarts. Piped, plain text without colours.
+    Authorities of https are the system's, or those in $SSL_CERT_FILE. The token is never an argument.
+
+    Exit status with `--once`: 0 all workers are online, 1 some are not, 2 none is, 3 the edge is not reachable or
+    refuses. Without it: 0 after Ctrl-C, 3 when the edge refuses from the start.
+    """
+    from hairmesh import status as seen
+
+    sys.exit(seen.run(url, token_file, once=once, as_json=as_json, interval_s=interval, out=out))
 
 
 @app.command()

@@ -1,0 +1,197 @@
+"""`hairmesh status`: the pool of a running edge in the terminal, live or once."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import ssl
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+from rich.console import Console
+from rich.live import Live
+
+from hairmesh.status_view import View, exit_code
+from hairmesh.wire import password_problem
+
+ROUTE = "/admin/pool"
+TOKEN_VARIABLE = "HAIRMESH_ADMIN_TOKEN"  # noqa: S105  (a name)
+TIMEOUT_S = 5.0
+_ERRNO = re.compile(r"^\[Errno -?[0-9]+\] ")
+NOT_SEEN = 3
+"""Exit status when the edge is not reachable, or shows nothing."""
+
+
+class StatusError(Exception):
+    """There is nothing to show. The message says why, without the token."""
+
+
+class RefusedError(StatusError):
+    """The edge answers, and shows nothing: asking again does not help."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """Which edge, and the token to ask it with."""
+
+    url: str
+    token: str = field(repr=False)
+
+
+def find(url: str | None, token_file: Path | None, out: Path) -> Contact:
+    """Put together from what is given, the environment, and the running `hairmesh serve`; raises `StatusError`.
+
+    The token of the local service goes to the local service alone.
+    """
+    local = _local(out / "serve.json")
+    url = (url or local.get("url", "")).rstrip("/")
+    if not url:
+        raise StatusError(f"which edge? give its URL, or start `hairmesh serve` ({out / 'serve.json'} is not there)")
+    if not url.startswith(("http://", "https://")):
+        raise StatusError(f"{url}: write http:// or https:// in front")
+    if token_file is not None:
+        try:
+            token = token_file.read_text().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise StatusError(f"{token_file}: {getattr(error, 'strerror', None) or 'no text'}") from None
+    else:
+        token = os.environ.get(TOKEN_VARIABLE, "") or (local["admin_token"] if url == local.get("url") else "")
+    if not token:
+        raise StatusError(f"an admin token is needed: --token-file FILE, or {TOKEN_VARIABLE} in the environment")
+    if problem := password_problem(token):
+        raise StatusError(f"the admin token {problem}")
+    return Contact(url, token)
+
+
+def _local(path: Path) -> dict[str, str]:
+    try:
+        content = json.loads(path.read_text())
+        return {"url": str(content["url"]), "admin_token": str(content["admin_token"])}
+    except (OSError, ValueError, KeyError, TypeError):  # not running, or not ours
+        return {}
+
+
+class Asker:
+    """Asks one edge again and again over one connection."""
+
+    def __init__(self, contact: Contact) -> None:
+        self.url = contact.url
+        # Proxies of the environment are not asked; authorities of the system, or of SSL_CERT_FILE, are.
+        self._http = httpx.Client(
+            base_url=contact.url,
+            timeout=TIMEOUT_S,
+            trust_env=False,
+            verify=ssl.create_default_context() if contact.url.startswith("https://") else True,
+            headers={"Authorization": f"Bearer {contact.token}"},
+        )
+
+    def ask(self) -> dict[str, Any]:
+        """What `/admin/pool` says now; raises `StatusError`."""
+        try:
+            response = self._http.get(ROUTE)
+        except httpx.TimeoutException:
+            raise StatusError(f"no answer within {TIMEOUT_S:.0f} s") from None
+        except httpx.HTTPError as error:
+            raise StatusError(_ERRNO.sub("", str(error)) or type(error).__name__) from None
+        if response.status_code in {401, 403}:
+            raise RefusedError(f"refused: {_message(response)}")
+        if response.status_code == 404:
+            raise RefusedError(f"there is no {ROUTE} here: not an edge, or an older one")
+        if response.status_code != 200:
+            raise StatusError(f"HTTP {response.status_code}")
+        try:
+            body = response.json()
+            exit_code(body)
+        except (ValueError, KeyError, TypeError):
+            raise RefusedError(f"what answers {ROUTE} here is no edge") from None
+        return dict(body)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._http.close()
+
+
+def _message(response: httpx.Response) -> str:
+    try:
+        return str(response.json()["message"])
+    except (ValueError, KeyError, TypeError):
+        return f"HTTP {response.status_code}"
+
+
+def run(url: str | None, token_file: Path | None, *, once: bool, as_json: bool, interval_s: float, out: Path) -> int:
+    """Show it; the exit status."""
+    try:
+        asker = Asker(find(url, token_file, out))
+    except StatusError as error:
+        return _complain(error)
+    try:
+        if once:
+            pool = asker.ask()
+            _show(View(asker.url, pool), as_json=as_json)
+            return exit_code(pool)
+        _follow(asker, interval_s, as_json=as_json)
+    except StatusError as error:
+        return _complain(error)
+    except KeyboardInterrupt:
+        return 0
+    finally:
+        asker.close()
+    return 0
+
+
+def _complain(error: StatusError) -> int:
+    Console(stderr=True, highlight=False).print(f"status: {error}", soft_wrap=True, markup=False)
+    return NOT_SEEN
+
+
+def _show(view: View, *, as_json: bool) -> None:
+    if as_json:
+        silence = {"problem": view.problem, "silent_s": round(view.silent_s, 1)}
+        sys.stdout.write(json.dumps(silence if view.problem else view.pool, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+    else:
+        Console(highlight=False).print(view)
+
+
+def _follow(asker: Asker, interval_s: float, *, as_json: bool) -> None:
+    """Ask for ever. Ends with `RefusedError` when the first answer is a refusal, and with `KeyboardInterrupt`."""
+    console = Console(highlight=False)
+    on_screen = console.is_terminal and not as_json
+    views = _views(asker, fits=on_screen)
+    view = next(views)
+    if not on_screen:
+        while True:
+            _show(view, as_json=as_json)
+            time.sleep(interval_s)
+            view = next(views)
+    try:
+        with Live(console=console, screen=True, auto_refresh=False) as live:
+            while True:
+                live.update(view, refresh=True)
+                time.sleep(interval_s)
+                view = next(views)
+    finally:
+        console.print(view)  # the other screen is gone, and with it what was last seen
+
+
+def _views(asker: Asker, *, fits: bool) -> Iterator[View]:
+    """What each question brings: an answer, or the last one with why and for how long there is none."""
+    pool, answered_s = None, time.monotonic()
+    while True:
+        try:
+            pool = asker.ask()
+        except RefusedError as error:
+            if pool is None:
+                raise
+            problem = str(error)
+        except StatusError as error:
+            problem = str(error)
+        else:
+            answered_s, problem = time.monotonic(), ""
+        yield View(asker.url, pool, problem, time.monotonic() - answered_s, fits)

@@ -1,0 +1,184 @@
+"""One edge's pool as lines for a terminal, as wide as that is; pure text, made from what `/admin/pool` answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+
+EVIDENCE_COLUMNS = 32
+"""What a worker's state rests on stands beside it where there is so much room, else on a line of its own."""
+COLUMNS = ("worker", "priority", "state", "cause", "cooldown", "in flight", "evidence")
+BELOW = ("priority", "evidence")
+"""On a worker's second line."""
+GAP = "  "
+STATE_STYLES: Mapping[str, str] = {
+    "SERVING": "green",
+    "UNKNOWN": "yellow",
+    "DRAINING": "yellow",
+    "NOT_SERVING": "red",
+    "EJECTED": "bold red",
+}
+
+Pool = Mapping[str, Any]
+
+
+def exit_code(pool: Pool) -> int:
+    """For scripts: 0 when all workers are online, 1 when some are not, 2 when none is."""
+    online = pool["online"]
+    if online["workers_healthy"] == 0:
+        return 2
+    return 0 if online["workers_healthy"] == online["workers_total"] else 1
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it: `3.2 s`, `42 s`, `7 min`, `5 h`, `3 d`."""
+    for limit, unit_s, unit in ((10, 1, ""), (120, 1, "s"), (7_200, 60, "min"), (172_800, 3_600, "h")):
+        if seconds < limit:
+            return f"{seconds / unit_s:.0f} {unit}" if unit else f"{seconds:.1f} s"
+    return f"{seconds / 86_400:.0f} d"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is known of an edge at one moment."""
+
+    url: str
+    pool: Pool | None = None
+    """Its last answer."""
+    problem: str = ""
+    """Why there is no newer one."""
+    silent_s: float = 0.0
+    """For how long there has been none, in s."""
+    fits: bool = False
+    """Whether it must fit on one screen: then workers in trouble come first, and the others may be left out."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Lines as wide as the terminal is now."""
+        head = list(self._head())
+        yield from head
+        if self.pool is None:
+            return
+        yield Text()
+        width, workers = options.max_width, list(self.pool["workers"])
+        header, blocks = _table(workers, width)
+        room = len(workers)
+        if self.fits and blocks:
+            above = 2 + sum(len(line.wrap(console, width)) for line in head)
+            room = max(1, (options.max_height - above - 1) // len(blocks[0]))
+        order = list(range(len(workers)))
+        if len(workers) > room:
+            order.sort(key=lambda number: bool(workers[number]["state"] == "SERVING"))
+        yield header
+        for line in chain.from_iterable(blocks[number] for number in order[:room]):
+            if self.problem:
+                line.stylize("dim")
+            yield line
+        if len(workers) > room:
+            yield Text(f"… and {len(workers) - room} more", style="dim")
+
+    def _head(self) -> Iterator[Text]:
+        if self.pool is None:
+            yield Text(f"edge at {self.url}", style="bold")
+        else:
+            yield from _summary(self.url, self.pool)
+        if self.problem:
+            yield Text(f"edge does not answer since {duration(self.silent_s)}: {self.problem}", style="bold red")
+
+
+def _summary(url: str, pool: Pool) -> Iterator[Text]:
+    """Who answers, who is online, what waits, and what an operator should know."""
+    edge, configuration, online, queue = pool["edge"], pool["configuration"], pool["online"], pool["queue"]
+    yield _joined(
+        Text(f"edge {edge['id']} at {url}", style="bold"),
+        f"up {duration(edge['uptime_s'])}",
+        f"configuration {configuration['version']} ({configuration['content_hash']})",
+        f"in force since {configuration['applied_at'].replace('T', ' ').replace('+00:00', ' UTC')}",
+    )
+    yield _joined(
+        Text(
+            f"{online['workers_healthy']} of {online['workers_total']} workers online",
+            style=("bold green", "bold yellow", "bold red")[exit_code(pool)],
+        ),
+        f"primaries {online['workers_primary_healthy']} of {online['workers_primary_total']}",
+        f"able to grow hair {online['growth_capable']}",
+    )
+    yield _joined(
+        f"inside {queue['inside']} of {queue['max_in_flight']}",
+        f"waiting {queue['waiting_fast']} fast, {queue['waiting_slow']} slow",
+        f"outside {queue['waiting_outside']}",
+        Text("brake ON: many fail for one cause", style="bold red") if pool["braked"] else "brake off",
+    )
+    if configuration["problems"]:
+        yield Text(f"the file is not in force: {'; '.join(configuration['problems'])}", style="bold red")
+    if configuration["awaiting_restart"]:
+        yield Text(f"waits for a restart: {', '.join(configuration['awaiting_restart'])}", style="yellow")
+
+
+def _joined(*parts: str | Text) -> Text:
+    return Text(" · ").join(Text(part) if isinstance(part, str) else part for part in parts)
+
+
+def _table(workers: Sequence[Mapping[str, Any]], width: int) -> tuple[Text, list[list[Text]]]:
+    """The heading, and for each worker one line, or where the terminal is narrow two."""
+    rows = [[Text(name.upper(), style="dim") for name in COLUMNS], *map(_cells, workers)]
+    widths = [max(cell.cell_len for cell in column) for column in zip(*rows, strict=True)]
+    widths[0] = min(widths[0], max(16, width // 3))
+    widths[-1] = width - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
+    if widths[-1] >= EVIDENCE_COLUMNS:
+        header, *lines = (_aligned(row, widths) for row in rows)
+        return header, [[line] for line in lines]
+    beside = [index for index, name in enumerate(COLUMNS) if name not in BELOW]
+    widths = [widths[index] for index in beside]
+    widths[-1] = max(1, width - sum(widths[:-1]) - len(GAP) * (len(widths) - 1))
+    header, *lines = (_aligned([row[index] for index in beside], widths) for row in rows)
+    below = [Text("  ") + _joined(*(row[COLUMNS.index(name)] for name in BELOW)) for row in rows[1:]]
+    for line in below:
+        line.truncate(width, overflow="ellipsis")
+    return header, [list(both) for both in zip(lines, below, strict=True)]
+
+
+def _aligned(cells: Sequence[Text], widths: Sequence[int]) -> Text:
+    """One line; what is too long for its place ends in an ellipsis."""
+    placed = [cell.copy() for cell in cells]
+    for cell, columns in zip(placed, widths, strict=True):
+        cell.truncate(columns, overflow="ellipsis", pad=True)
+    line = Text(GAP).join(placed)
+    line.rstrip()
+    return line
+
+
+def _cells(worker: Mapping[str, Any]) -> list[Text]:
+    """As `COLUMNS` has them."""
+    return [
+        Text(worker["address"]),
+        _priority(worker),
+        Text(worker["state"], style=STATE_STYLES.get(worker["state"], "")),
+        Text(worker["cause"] or ""),
+        Text(duration(worker["cooldown_left_s"]) if worker["cooldown_left_s"] else ""),
+        _in_flight(worker),
+        _evidence(worker),
+    ]
+
+
+def _priority(worker: Mapping[str, Any]) -> Text:
+    priority = "primary" if worker["primary"] else "backup"
+    return Text(f"{priority}, leaving" if worker["leaving"] else priority)
+
+
+def _in_flight(worker: Mapping[str, Any]) -> Text:
+    call, stage = worker["in_flight"], worker["stage"] or ""
+    if call is not None:
+        left = " left behind" if call["left_behind"] else ""
+        return Text(f"{duration(call['age_s'])} {stage}{left}".strip())
+    return Text(f"other edge {stage}".strip(), style="dim") if worker["taken_by_others"] else Text()
+
+
+def _evidence(worker: Mapping[str, Any]) -> Text:
+    """What its last change rests on, and how long ago that was."""
+    evidence = worker["evidence"] or "not heard of yet"
+    return Text(f"{duration(worker['history'][0]['age_s'])} ago: {evidence}" if worker["history"] else evidence)
