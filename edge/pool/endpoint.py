@@ -250,7 +250,8 @@ class Endpoint:
         by_probe = trigger in {Trigger.PROBES_GOOD, Trigger.PROBES_BAD}
         if trigger not in row or (by_probe and self.cooldown_left_s(now_s) > 0):
             raise IllegalTransitionError(f"{self!r}: {trigger.name}")
-        self._overtaken |= not by_probe
+        if not by_probe:  # good probes of before speak for what it was then
+            self._overtaken, self.good_probes = True, 0
         after = row[trigger]
         if after is STAYS:
             return
