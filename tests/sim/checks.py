@@ -1,0 +1,283 @@
+"""What must always hold, checked at every event and every decision of one edge."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from edge.pool import config as fixed
+from edge.pool import events as ev
+from edge.pool.endpoint import Endpoint
+from tests.sim.heard import OWN_WORDS, STRIKES, Heard
+
+if TYPE_CHECKING:
+    from tests.sim.edge import Client, SimEdge
+
+SLACK_S = 0.01
+"""By which an answer may be late, in s: what the wire takes."""
+
+
+class ViolationError(AssertionError):
+    """Something that must always hold did not."""
+
+    def __init__(self, invariant: str, message: str) -> None:
+        super().__init__(f"{invariant}: {message}")
+        self.invariant = invariant
+        """Its name, one of `INVARIANTS`."""
+
+
+INVARIANTS = {
+    "slot": "a worker computes one call at a time, and no edge starts one on a worker that it knows taken",
+    "cooldown": "no traffic in a cooldown, and none but the brake shortens it",
+    "offline": "nothing to a worker that is unknown, leaving or offline",
+    "once": "every request is answered once, and nothing happens to it afterwards",
+    "lost": "every request is answered, and the pool's books are those of the clients",
+    "patience": "nobody waits longer than agreed, and no attempt outlives its request",
+    "order": "first come, first served within a class; no slow request overtakes a fast one",
+    "share": "slow calls never hold every online worker while a fast one waits",
+    "idle": "no worker that counts as online stands idle while a request waits that it may take",
+    "priority": "backups only while no primary is online",
+    "monitor": "what `/monitor` counts is what gets calls",
+    "retry": "a request never goes to a worker that failed it",
+    "budget": "retries stay within their budget",
+    "poison": "an input breaks at most two workers while others succeed",
+    "recovery": "when the faults are over everybody is back in time, and works",
+    "memory": "the pool forgets what is over",
+    "confluence": "the end is the same whichever of two simultaneous events came first",
+}
+"""By name: what each says."""
+
+
+class Checks:
+    """The rules of one edge. Each method is called before what it is named after happens."""
+
+    def __init__(self, edge: SimEdge) -> None:
+        self._edge = edge
+        self._clock = edge.clock
+        self.heard: dict[str, Heard] = {}
+        self._running: dict[str, Client] = {}
+        """By worker."""
+        self._full_time: dict[str, bool] = {}
+        """By call: whether its last attempt had all the time that one may take."""
+        self._ended_ok: dict[str, bool] = {}
+        """By call: whether its last end is one that may be handed to a client."""
+        self._submitted = 0
+        self._retries = 0
+        self._first_s = math.inf
+
+    def _require(self, holds: bool, invariant: str, message: str) -> None:
+        if not holds:
+            raise ViolationError(invariant, f"{self._clock.now_s:.6f} {self._edge.edge_id}: {message}")
+
+    # Events, before the pool hears of them
+
+    def hear(self, event: ev.Event) -> None:
+        """What follows from what is about to be told."""
+        now_s = event.now_s
+        match event:
+            case ev.StatusTold(endpoint=target) if target in self.heard:
+                self.heard[target].status(event, ours=f"{self._edge.edge_id}-")
+            case ev.HealthTold(_, target, serving) if target in self.heard and not serving:
+                self.heard[target].bad_news("Watch")
+            case ev.ProbeEnded(_, target, result) if target in self.heard:
+                self.heard[target].probe_ended(now_s, result)
+            case ev.ConnectionLost(_, target) if target in self.heard:
+                self.heard[target].lost = True
+            case ev.StatusLost(_, target) if target in self.heard:
+                self.heard[target].taken = False
+            case ev.Configured(config=config):
+                for heard in self.heard.values():
+                    heard.reconfigured(now_s, config.health)
+            case ev.PasswordChanged():
+                for heard in self.heard.values():
+                    heard.auth_floor_s = min(heard.auth_floor_s, now_s)
+            case ev.CallGone(_, call_id):
+                for target, client in list(self._running.items()):
+                    if client.call_id == call_id:
+                        del self._running[target]
+
+    def opened(self, target: str) -> None:
+        """An endpoint joins."""
+        self._require(target not in self.heard, "offline", f"{target} is opened twice")
+        self.heard[target] = Heard(self._edge.config.health)
+
+    def closed(self, target: str) -> None:
+        """It leaves."""
+        self._require(target in self.heard, "offline", f"{target} is closed twice")
+        self._require(target not in self._running, "lost", f"{target} is closed under a call")
+        del self.heard[target]
+
+    def probed(self, target: str) -> None:
+        """A probe is sent."""
+        self.heard[target].probe_began()
+
+    def submitted(self, client: Client) -> None:
+        """A request arrives."""
+        self._submitted += 1
+        self._first_s = min(self._first_s, client.submitted_s)
+
+    def ended(self, client: Client, target: str, code: ev.Code, reason: str) -> None:
+        """An attempt ended."""
+        del self._running[target]
+        now_s, heard = self._clock.now_s, self.heard[target]
+        strikes = code in STRIKES and not (code is ev.Code.UNAVAILABLE and reason in OWN_WORDS | {"DRAINING"})
+        if code is ev.Code.DEADLINE_EXCEEDED:
+            strikes = self._full_time[client.call_id] and not client.progressed
+        passed_on = code in {ev.Code.FAILED_PRECONDITION, ev.Code.INVALID_ARGUMENT} and reason != ""
+        self._ended_ok[client.call_id] = code is ev.Code.OK or passed_on
+        if code is ev.Code.OK:
+            heard.call_good()
+        elif strikes:
+            auth = code is ev.Code.UNAUTHENTICATED
+            heard.struck(now_s, began_s=client.started[-1][0], auth=auth, shortest_s=math.inf)
+        elif code is ev.Code.UNAVAILABLE and reason in OWN_WORDS:
+            heard.bad_news(reason)
+        elif reason == "DRAINING":
+            heard.bad_news(reason)
+            heard.draining = True
+        elif code is ev.Code.RESOURCE_EXHAUSTED and reason == "BUSY":
+            heard.busy_until_s = now_s + fixed.BUSY_WAIT_MIN_S
+
+    # Decisions, before they are carried out
+
+    def starts(self, client: Client, start: ev.Start) -> None:
+        """An attempt is to start."""
+        now_s, target = self._clock.now_s, start.endpoint
+        call = f"{client.call_id} on {target}"
+        self._require(client.waits and client.call_id in self._edge.open, "once", f"{call}: it runs, or is over")
+        self._require(target in self.heard, "offline", f"{call}: not of the pool")
+        heard, endpoint = self.heard[target], self._edge.endpoint(target)
+        why = heard.forbids(now_s)
+        self._require(not why, "cooldown" if why == "cooldown" else "offline", f"{call}: {why}")
+        self._require(endpoint.online, "monitor", f"{call}: {endpoint!r} does not count as online")
+        self._require(target not in client.failed_on, "retry", f"{call}: it has failed there")
+        self._check_slot(call, target, heard)
+        self._check_time(client, start, call)
+        self._check_turn(client, endpoint, call)
+        self._check_budget(client, call)
+        self._running[target] = client
+        full_s = self._edge.config.dispatch.attempt_timeout_s(slow=client.slow)
+        self._full_time[client.call_id] = start.timeout_s >= full_s
+
+    def _check_slot(self, call: str, target: str, heard: Heard) -> None:
+        worker = self._edge.world.worker(target)
+        other = self._running.get(target)
+        self._require(other is None, "slot", f"{call}: {other.call_id if other else ''} runs there")
+        ours = worker.slot.startswith(f"{self._edge.edge_id}-")
+        self._require(not ours, "slot", f"{call}: its thread still computes {worker.slot}")
+        self._require(not heard.taken, "slot", f"{call}: another edge is known to be there")
+        self._require(heard.busy_until_s <= self._clock.now_s, "slot", f"{call}: it has just refused as busy")
+
+    def _check_time(self, client: Client, start: ev.Start, call: str) -> None:
+        full_s = self._edge.config.dispatch.attempt_timeout_s(slow=client.slow)
+        self._require(0 < start.timeout_s <= full_s, "patience", f"{call}: {start.timeout_s} s for an attempt")
+        late_s = self._clock.now_s + start.timeout_s - self._deadline_s(client)
+        self._require(late_s <= SLACK_S, "patience", f"{call}: may run {late_s} s past its deadline")
+
+    def _check_turn(self, client: Client, endpoint: Endpoint, call: str) -> None:
+        edge = self._edge
+        now_s, target = self._clock.now_s, endpoint.target
+        online = [each for each in edge.pool.endpoints() if each.online]
+        spill_s = edge.config.dispatch.spill_after_seconds
+        spilled = False
+        if not endpoint.primary:
+            better = {each.target for each in online if each.primary} - client.failed_on
+            spilled = spill_s is not None and now_s - client.waits_since_s >= spill_s
+            self._require(not better or spilled, "priority", f"{call}: {sorted(better)} are online")
+        fast_waits = False
+        for other in edge.open.values():
+            if other.running_on or other is client or (other.slow and not client.slow):
+                continue
+            fast_waits |= not other.slow
+            if other.number > client.number or target in other.failed_on or spilled:
+                continue
+            if other.capability and other.capability not in self.heard[target].capabilities:
+                continue
+            self._require(False, "order", f"{call}: {other.call_id} came before")
+        if client.slow and fast_waits and not spilled:
+            sharing = [each for each in online if each.primary] or online
+            slow = sum(self._running[each.target].slow for each in sharing if each.target in self._running)
+            self._require(len(sharing) < 2 or slow + 1 < len(sharing), "share", f"{call}: the last one for fast calls")
+
+    def _check_budget(self, client: Client, call: str) -> None:
+        retry = len(client.failed_on)
+        if retry == 0 or retry == client.retries:
+            return
+        client.retries = retry
+        self._retries += 1
+        dispatch = self._edge.config.dispatch
+        self._require(retry <= dispatch.max_retries, "budget", f"{call}: retry {retry} of {dispatch.max_retries}")
+        floor = (self._clock.now_s - self._first_s) * fixed.RETRY_FLOOR_PER_S
+        allowed = fixed.RETRY_BURST + self._submitted * fixed.RETRY_SHARE + floor
+        self._require(self._retries <= allowed, "budget", f"{call}: retry number {self._retries} of {allowed:.1f}")
+
+    def answers(self, client: Client, answer: str) -> None:
+        """A request is to be answered."""
+        call = f"{client.call_id}: {answer}"
+        self._require(client.call_id in self._edge.open, "once", f"{call}, again or after it left")
+        self._require(not client.running_on, "once", f"{call}, and it still runs")
+        at_s = max(self._deadline_s(client), self._clock.jumped_s)
+        self._require(self._clock.now_s <= at_s + SLACK_S, "patience", f"{call} after its deadline")
+        waited_s = max(client.waits_since_s + self._longest_wait_s(), self._clock.jumped_s)
+        self._require(self._clock.now_s <= waited_s + SLACK_S, "patience", f"{call} after too long a wait")
+        online = any(endpoint.online for endpoint in self._edge.pool.endpoints())
+        self._require(answer != "NO_WORKER" or not online, "monitor", f"{call}, but one is online")
+        if answer == "ok":
+            self._require(self._ended_ok.get(client.call_id, False), "once", f"{call}, but no worker said so")
+
+    # After each event
+
+    def settled(self) -> None:
+        """All decisions are carried out."""
+        edge, now_s = self._edge, self._clock.now_s
+        endpoints = edge.pool.endpoints()
+        anyone = False
+        for endpoint in endpoints:
+            if endpoint.online:
+                anyone = True
+                why = self.heard[endpoint.target].forbids(now_s)
+                self._require(
+                    not why, "cooldown" if why == "cooldown" else "monitor", f"{endpoint!r} counts as online: {why}"
+                )
+        snapshot = edge.pool.snapshot(now_s)
+        running = len(self._running)
+        waiting = len(edge.open) - running
+        inside = snapshot.inside + snapshot.waiting_outside
+        self._require(inside == len(edge.open), "lost", f"{inside} in the books, {len(edge.open)} in truth")
+        waits = snapshot.waiting_fast + snapshot.waiting_slow
+        self._require(waits == waiting, "lost", f"{waits} wait in the books, {waiting} in truth")
+        most = edge.config.dispatch.max_in_flight
+        self._require(snapshot.inside <= most or running > most, "lost", f"{snapshot.inside} inside")
+        if not waiting:
+            return
+        self._require(anyone, "monitor", "requests wait, and nobody is online")
+        if snapshot.waiting_outside == 0:
+            self._check_idle(endpoints)
+
+    def _check_idle(self, endpoints: tuple[Endpoint, ...]) -> None:
+        """A fast request that waits inside, beside a free worker that it may use."""
+        now_s, snapshot = self._clock.now_s, self._edge.pool.snapshot(self._clock.now_s)
+        busy = {each.target for each in snapshot.endpoints if each.call_id or each.taken_by_others}
+        primaries = any(each.online and each.primary for each in endpoints)
+        idle = {
+            each.target
+            for each in endpoints
+            if each.online
+            and each.target not in busy
+            and each.busy_until_s <= now_s
+            and (each.primary or not primaries)
+        }
+        if idle:
+            for client in self._edge.open.values():
+                if client.waits and not client.slow and not client.capability:
+                    stuck = idle - client.failed_on
+                    self._require(not stuck, "idle", f"{client.call_id} waits, {sorted(stuck)} stand idle")
+
+    def _deadline_s(self, client: Client) -> float:
+        dispatch = self._edge.config.dispatch
+        patience_s = dispatch.default_timeout_s(slow=client.slow) if client.timeout_s is None else client.timeout_s
+        return client.submitted_s + patience_s
+
+    def _longest_wait_s(self) -> float:
+        dispatch = self._edge.config.dispatch
+        return dispatch.max_queue_wait_seconds + dispatch.queue_wait_seconds

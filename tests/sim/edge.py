@@ -1,0 +1,234 @@
+"""One simulated edge: a real `Pool` with the part of the shell around it (`edge.upstream.driver`), and its clients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from edge.pool import events as ev
+from edge.pool.config import PoolConfig, Target
+from edge.pool.endpoint import Endpoint, State
+from edge.pool.manager import Pool
+from tests.sim.checks import Checks
+from tests.sim.clock import Clock
+from tests.sim.link import Link, Rpc
+from tests.sim.worker import PASSWORD
+
+if TYPE_CHECKING:
+    from tests.sim.world import World
+
+
+@dataclass(slots=True, eq=False)
+class Client:
+    """A submitted call, as its client sees it."""
+
+    call_id: str
+    slow: bool
+    number: int
+    submitted_s: float
+    timeout_s: float | None = None
+    capability: str = ""
+    input_key: str = ""
+    client_key: str = ""
+    started: list[tuple[float, str]] = field(default_factory=list)
+    waits_since_s: float = 0.0
+    failed_on: set[str] = field(default_factory=set)
+    running_on: str = ""
+    progressed: bool = False
+    """Its running attempt told of a step."""
+    answered_s: float | None = None
+    answer: str = ""
+    """`ok`, a refusal's reason, or the system's."""
+    retry_after_s: float | None = None
+    attempts: int = 0
+    left: bool = False
+    retries: int = 0
+    rpc: Rpc | None = None
+
+    @property
+    def waits(self) -> bool:
+        return self.answered_s is None and not self.left and not self.running_on
+
+
+class SimEdge:
+    """Feeds events in, carries decisions out, and has every decision checked."""
+
+    def __init__(self, world: World, config: PoolConfig, *, seed: int, edge_id: str) -> None:
+        self.world = world
+        self.clock: Clock = world.clock
+        self.config = config
+        self.edge_id = edge_id
+        self.pool = Pool(config, seed=seed, edge_id=edge_id)
+        self.links: dict[str, Link] = {}
+        self.tokens = [PASSWORD]
+        self.clients: dict[str, Client] = {}
+        self.open: dict[str, Client] = {}
+        """Those without an answer."""
+        self.log: list[tuple[float, ev.Log]] = []
+        self.probes: list[tuple[float, str]] = []
+        self.cut_off = False
+        self.checks = Checks(self)
+        self._alarm = 0
+
+    def start(self) -> None:
+        """First probes."""
+        for target in self.config.workers:
+            self._open(target)
+        self.feed(ev.Started(self.clock.now_s))
+        self.clock.after(self.config.health.timeout_seconds, lambda: self.feed(ev.StartupOver(self.clock.now_s)))
+
+    def submit(
+        self,
+        *,
+        slow: bool = False,
+        timeout_s: float | None = None,
+        size_bytes: int = 0,
+        capability: str = "",
+        input_key: str = "",
+        client_key: str = "",
+    ) -> Client:
+        """A client calls."""
+        number, now_s = len(self.clients) + 1, self.clock.now_s
+        client = Client(f"{self.edge_id}-{number}", slow, number, now_s, timeout_s, capability, input_key, client_key)
+        client.waits_since_s = now_s
+        self.clients[client.call_id] = self.open[client.call_id] = client
+        self.checks.submitted(client)
+        self.feed(ev.Submitted(now_s, client.call_id, slow, timeout_s, size_bytes, capability, input_key, client_key))
+        return client
+
+    def leave(self, client: Client) -> None:
+        """Its client goes away; the shell cancels its RPC."""
+        if client.call_id not in self.open:
+            return
+        del self.open[client.call_id]
+        client.left, client.running_on = True, ""
+        if client.rpc is not None:
+            client.rpc.cancel()
+        self.feed(ev.CallGone(self.clock.now_s, client.call_id))
+
+    def endpoint(self, target: str) -> Endpoint:
+        """As the pool sees it."""
+        return next(endpoint for endpoint in self.pool.endpoints() if endpoint.target == target)
+
+    def configure(self, config: PoolConfig) -> None:
+        """Another configuration is live."""
+        self.config = config
+        targets = tuple(Target(target, config.is_primary(target)) for target in config.workers)
+        self.feed(ev.Configured(self.clock.now_s, config, targets))
+
+    def change_password(self, password: str) -> None:
+        """The configuration has another password; the one before is tried as well."""
+        self.tokens[:] = [password, *self.tokens[:1]]
+        self.feed(ev.PasswordChanged(self.clock.now_s))
+
+    def partition(self, *, on: bool) -> None:
+        """The network between this edge and all workers is silent, or back."""
+        if self.cut_off is not on:
+            self.cut_off = on
+            for link in self.links.values():
+                (link.block if on else link.unblock)()
+
+    def feed(self, event: ev.Event) -> None:
+        """Into the pool, and out of it."""
+        trace = self.world.trace
+        if trace is not None:
+            trace(self, event)
+        self.checks.hear(event)
+        for decision in self.pool.handle(event):
+            if trace is not None:
+                trace(self, decision)
+            self._carry_out(decision)
+        self.checks.settled()
+
+    def _carry_out(self, decision: ev.Decision) -> None:
+        match decision:
+            case ev.Start():
+                self._start_call(decision)
+            case ev.Finish(call_id, _, attempts):
+                client = self.clients[call_id]
+                self._answer(client, client.answer or "ok", attempts)
+            case ev.Fail(call_id, reason, retry_after_s, _, attempts):
+                self.clients[call_id].retry_after_s = retry_after_s
+                self._answer(self.clients[call_id], reason, attempts)
+            case ev.Open(target):
+                self._open(target)
+            case ev.Close(target):
+                self.checks.closed(target)
+                self.links.pop(target).close()
+            case ev.Probe(target):
+                self.probes.append((self.clock.now_s, target))
+                self.checks.probed(target)
+                timeout_s = self.config.health.timeout_seconds
+                self.links[target].probe(timeout_s, partial(self._probed, self.links[target]))
+            case ev.AskStatus(target):
+                self.links[target].ask_status()
+            case ev.Wake(at_s):
+                self._set_alarm(at_s)
+            case ev.Log():
+                self.log.append((self.clock.now_s, decision))
+
+    def _open(self, target: str) -> None:
+        worker = self.world.worker(target)
+        link = Link(self.clock, worker, self.feed, latency_s=self.world.latency_s, tokens=self.tokens)
+        self.links[target] = link
+        self.checks.opened(target)
+        if self.cut_off:
+            link.block()
+
+    def _probed(self, link: Link, result: ev.ProbeResult, evidence: str) -> None:
+        if self.links.get(link.worker.target) is link:
+            self.feed(ev.ProbeEnded(self.clock.now_s, link.worker.target, result, evidence))
+
+    def _set_alarm(self, at_s: float) -> None:
+        self._alarm += 1
+        alarm = self._alarm
+
+        def ring() -> None:
+            if alarm == self._alarm:
+                self.feed(ev.Tick(self.clock.now_s))
+
+        self.clock.at(at_s, ring)
+
+    def _start_call(self, start: ev.Start) -> None:
+        client, link = self.clients[start.call_id], self.links[start.endpoint]
+        self.checks.starts(client, start)
+        client.started.append((self.clock.now_s, start.endpoint))
+        client.running_on, client.progressed = start.endpoint, False
+        attempt = len(client.started)
+        client.rpc = Rpc(
+            link,
+            client.call_id,
+            slow=client.slow,
+            input_key=client.input_key,
+            done=partial(self._ended, client, attempt),
+            on_progress=partial(self._progressed, client, attempt),
+        )
+        link.call(client.rpc, start.timeout_s)
+
+    def _progressed(self, client: Client, attempt: int) -> None:
+        if client.running_on and len(client.started) == attempt:
+            client.progressed = True
+            self.feed(ev.CallProgressed(self.clock.now_s, client.call_id))
+
+    def _ended(self, client: Client, attempt: int, code: ev.Code, reason: str, retry_after_s: float | None) -> None:
+        if not client.running_on or len(client.started) != attempt:
+            return
+        target = client.running_on
+        told_to_drain = reason == "DRAINING" or self.endpoint(target).state is State.DRAINING
+        if code not in {ev.Code.OK, ev.Code.RESOURCE_EXHAUSTED} and not told_to_drain:
+            client.failed_on.add(target)
+        client.answer, client.running_on, client.rpc = reason, "", None
+        client.waits_since_s = self.clock.now_s
+        input_key = "" if code is ev.Code.OK else client.input_key
+        self.checks.ended(client, target, code, reason)
+        self.feed(ev.CallEnded(self.clock.now_s, client.call_id, code, reason, retry_after_s, input_key))
+
+    def _answer(self, client: Client, answer: str, attempts: int) -> None:
+        self.checks.answers(client, answer)
+        del self.open[client.call_id]
+        client.answered_s, client.answer, client.attempts = self.clock.now_s, answer, attempts
+
+
+Trace = Callable[[SimEdge, ev.Event | ev.Decision], None]

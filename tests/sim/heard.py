@@ -1,0 +1,152 @@
+"""What one edge was told about one worker, and the least that follows from it.
+
+Not the pool's state machine again: only what forbids traffic, in the words of the design. Where the design leaves room,
+so does this.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from edge.pool import config as fixed
+from edge.pool import events as ev
+from edge.pool.config import HealthCheckConfig
+
+STRIKES = frozenset(
+    {
+        ev.Code.UNAVAILABLE,
+        ev.Code.INTERNAL,
+        ev.Code.UNKNOWN,
+        ev.Code.DATA_LOSS,
+        ev.Code.ABORTED,
+        ev.Code.UNIMPLEMENTED,
+        ev.Code.PERMISSION_DENIED,
+        ev.Code.CANCELLED,
+        ev.Code.UNAUTHENTICATED,
+    }
+)
+"""Ends of a call that eject; DEADLINE_EXCEEDED depends on the attempt."""
+OWN_WORDS = frozenset({"STARTING", "DISK", "DEPENDENCY", "STALLED", "MODELS", "ACCELERATOR"})
+"""With UNAVAILABLE: the worker takes itself out, and no cooldown follows."""
+
+
+@dataclass(slots=True, eq=False)
+class Heard:
+    """One worker, as one edge may know it."""
+
+    health: HealthCheckConfig
+    out: bool = True
+    """Something speaks against it, and no good probe since has answered that."""
+    why: str = "never probed"
+    good: int = 0
+    """Good probes in a row, begun after the last bad news."""
+    bad: int = 0
+    overtaken: bool = False
+    """Bad news came while the running probe was on its way."""
+    lost: bool = False
+    confirming: bool = False
+    ejected: bool = False
+    floor_s: float = -math.inf
+    """End of the shortest cooldown that the design allows."""
+    auth_floor_s: float = -math.inf
+    """The same for ejections that a password change clears."""
+    doublings: int = 0
+    goods: int = 0
+    draining: bool = False
+    boot: str = ""
+    booted_s: float = -math.inf
+    taken: bool = False
+    """The last status showed the call of another edge in its slot."""
+    busy_until_s: float = -math.inf
+    capabilities: frozenset[str] = field(default_factory=frozenset)
+
+    def forbids(self, now_s: float) -> str:
+        """Why it must not count as online; empty when nothing speaks against it."""
+        if self.draining:
+            return "draining"
+        if now_s < self.cooldown_s:
+            return "cooldown"
+        return self.why if self.out else ""
+
+    @property
+    def cooldown_s(self) -> float:
+        """When the last cooldown ends."""
+        return max(self.floor_s, self.auth_floor_s)
+
+    def probe_began(self) -> None:
+        """A probe is on its way."""
+        self.overtaken = False
+        self.confirming, self.lost = self.lost, False
+
+    def probe_ended(self, now_s: float, result: ev.ProbeResult) -> None:
+        """It came back."""
+        if result is not ev.ProbeResult.GOOD:
+            self.good, self.bad = 0, self.bad + 1
+            gone = self.confirming and result is ev.ProbeResult.UNREACHABLE
+            if gone or self.bad >= self.health.unhealthy_threshold:
+                self.out, self.why = True, f"probe: {result.name}"
+            return
+        self.bad = 0
+        if self.overtaken or self.draining:
+            return
+        self.good += 1
+        enough = 1 if self.ejected else self.health.healthy_threshold
+        if self.good >= enough and now_s >= self.cooldown_s:
+            self.out = self.ejected = False
+
+    def bad_news(self, why: str) -> None:
+        """It takes itself out."""
+        self.out, self.why, self.good, self.overtaken = True, why, 0, True
+
+    def status(self, told: ev.StatusTold, *, ours: str) -> None:
+        """Its own account of itself."""
+        if told.boot_id != self.boot:
+            if self.boot or self.draining:
+                self.booted_s = told.now_s
+            if self.draining:
+                self.bad_news("new process")
+            self.boot, self.draining = told.boot_id, False
+        self.taken = told.taken and not told.call_id.startswith(ours)
+        self.capabilities = told.capabilities
+        if not told.taken:
+            self.busy_until_s = told.now_s
+        if told.cause is not None:
+            self.bad_news(f"status: {told.cause}")
+            self.draining |= told.cause is ev.Cause.DRAINING
+
+    def call_good(self) -> None:
+        """A call was answered."""
+        if self.doublings:
+            self.goods += 1
+            if self.goods >= fixed.DECAY_GOOD_CALLS:
+                self.goods, self.doublings = 0, self.doublings - 1
+
+    def struck(self, now_s: float, *, began_s: float, auth: bool, shortest_s: float) -> None:
+        """A call begun at `began_s` failed by its fault; `shortest_s`: the cooldown that the brake allows, else inf."""
+        if began_s < self.booted_s or self.draining:
+            return
+        health = self.health
+        lasts_s = health.cooldown_seconds
+        if not self.ejected:
+            lasts_s = min(lasts_s * 2**self.doublings, health.cooldown_max_seconds)
+            if 0 < health.cooldown_seconds * 2**self.doublings < health.cooldown_max_seconds:
+                self.doublings += 1
+            self.goods = 0
+        until_s = now_s + min(lasts_s, shortest_s)
+        if auth:
+            self.auth_floor_s = max(self.auth_floor_s, until_s)
+        else:
+            self.floor_s = max(self.floor_s, until_s)
+        self.bad_news("a call failed on it")
+        self.ejected = True
+
+    def reconfigured(self, now_s: float, health: HealthCheckConfig) -> None:
+        """Other thresholds; a cooldown of 0 ends the running ones."""
+        self.health = health
+        if health.cooldown_seconds == 0:
+            self.end_cooldown(now_s)
+
+    def end_cooldown(self, now_s: float) -> None:
+        """Something stated ended it."""
+        self.floor_s, self.auth_floor_s = min(self.floor_s, now_s), min(self.auth_floor_s, now_s)
