@@ -1,8 +1,8 @@
 """Does it move? A pure function of readings: no clock, no I/O.
 
 A check never uses what it guards: work in flight moves a monotonic counter, and the verdict compares readings of that
-counter. Nothing is sent to what moves. The same function serves for this worker's own compute thread and for each engine
-of any other server that can be read this way (`worker.health.watchdog`).
+counter. Nothing is sent to what moves. The same function serves for this worker's own compute thread and for each
+engine of any other server that can be read this way (`worker.health.watchdog`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Verdict(StrEnum):
     UNKNOWN = "unknown"
     """Counters are missing: the canary decides."""
     SATURATED = "saturated"
-    """Slow to answer, which the busiest server is: never a proof of anything. Only of a server asked over the network."""
+    """Slow to answer, as the busiest server is: never a proof of anything. Only of a server asked over the network."""
     DEAD = "dead"
     """Refused connections so many times in a row that nothing listens. Only of a server asked over the network."""
 
@@ -53,7 +53,7 @@ class Reading:
     waiting_for: str = ""
     """Name of the dependency in whose queue the work waits, if it does."""
     signs: tuple[str | float, ...] = ()
-    """What else only work changes, such as the fill of a cache. Another value is movement, the same value says nothing."""
+    """What else only work changes, such as the fill of a cache. Another value is movement, the same says nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,275 @@
+"""What looks at a server prove. Engine by engine by `verdict.judge`, together by the gravest of them.
+
+counters move                       BUSY, and nothing is sent
+work in flight, still for a grace   a canary is sent; until it has spoken BUSY, or UNKNOWN where the counter is weak
+the same after a second grace,
+the canary waiting all that time    STALLED
+the canary passed                   the gauges were stale: stillness starts anew
+the canary got an error             UNKNOWN: proves neither
+nothing in flight                   IDLE; a canary when the last sign of life is old, itself work in flight
+no counters                         UNKNOWN: a canary tells whether it works, its silence proves nothing
+slow                                SATURATED
+refused                             UNKNOWN, from the fifth time in a row DEAD
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from worker.health.verdict import Judgement, Memory, Reading, Verdict, judge
+from worker.health.watchdog.canary import Canary
+from worker.health.watchdog.limits import Limits
+from worker.health.watchdog.looks import Answer, CanaryResult, Look
+
+
+class Outcome(StrEnum):
+    """What a verdict means to a script."""
+
+    WELL = "well"
+    DEGRADED = "degraded"
+    """Not known to work, or working without being readable."""
+    SICK = "sick"
+    """Provably stuck or gone."""
+
+
+OUTCOMES: Mapping[Verdict, Outcome] = {
+    Verdict.BUSY: Outcome.WELL,
+    Verdict.IDLE: Outcome.WELL,
+    Verdict.WAITING: Outcome.WELL,
+    Verdict.RESTARTED: Outcome.WELL,
+    Verdict.UNKNOWN: Outcome.DEGRADED,
+    Verdict.SATURATED: Outcome.DEGRADED,
+    Verdict.STALLED: Outcome.SICK,
+    Verdict.DEAD: Outcome.SICK,
+}
+
+GRAVEST_FIRST = (
+    Verdict.STALLED,
+    Verdict.RESTARTED,
+    Verdict.UNKNOWN,
+    Verdict.BUSY,
+    Verdict.WAITING,
+    Verdict.IDLE,
+)
+"""Of several engines the server gets the first of these that one has."""
+
+CONDEMNED_TWICE = 2
+"""Looks in a row in which a server says of itself that only a restart helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one look proves, together with those before."""
+
+    verdict: Verdict
+    outcome: Outcome
+    conclusive: bool
+    """Whether one more look would not tell more: movement seen, a stall proven, a canary heard."""
+    why: str
+    """In words for a log; empty when the numbers say all."""
+    canaries_wanted: int = 0
+    """Send so many at once now; 0 to a server that moves."""
+    still_s: float = 0.0
+    running: int | None = None
+    waiting: int | None = None
+    steps: int | None = None
+    tokens_per_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Engine:
+    """One engine in one look."""
+
+    name: str
+    reading: Reading
+    judgement: Judgement
+    verdict: Verdict
+    suspicious: bool
+    """Work in flight and still for more than a grace."""
+
+    @property
+    def works(self) -> bool:
+        """Whether there is anything in flight or waiting."""
+        return self.reading.in_flight > 0 or self.reading.waiting > 0
+
+
+class Server:
+    """Judge of one server, from the first look to its replacement (`forget`)."""
+
+    def __init__(self, limits: Limits, *, canaries: bool) -> None:
+        self._limits = limits
+        self._canaries = canaries
+        self.forget()
+
+    def forget(self) -> None:
+        """Another process will answer: nothing is compared across."""
+        self._canary = Canary(self._limits, possible=self._canaries)
+        self._memories: dict[str, Memory] = {}
+        self._last: Look | None = None
+        self._alive_s: float | None = None
+        self._refusals = 0
+        self._condemnations = 0
+        self._processes: set[tuple[str, float]] = set()
+
+    def canary_sent(self, at_s: float) -> None:
+        """The canaries that were wanted are on their way."""
+        self._canary.sent(at_s, {name: memory.reading.counter for name, memory in self._memories.items()})
+
+    def canary_ended(self, at_s: float, result: CanaryResult) -> None:
+        """They have all ended; `result` is the worst of them."""
+        self._canary.ended(at_s, result)
+        if result is CanaryResult.PASSED:
+            self._alive_s = at_s
+            if len(self._memories) == 1:
+                self._memories.clear()  # it ran, whatever the gauges say
+
+    def see(self, look: Look) -> Finding:
+        """Judge one more look."""
+        self._refusals = self._refusals + 1 if look.answer is Answer.REFUSED else 0
+        match look.answer:
+            case Answer.READ:
+                return self._read(look)
+            case Answer.UNREADABLE:
+                return self._unreadable(look)
+            case Answer.LISTED:
+                return Finding(Verdict.UNKNOWN, Outcome.WELL, conclusive=True, why=look.problem)
+            case Answer.SLOW:
+                return _finding(Verdict.SATURATED, look.problem)
+            case Answer.UNREACHABLE:
+                return _finding(Verdict.UNKNOWN, look.problem)
+            case Answer.REFUSED:
+                dead = self._refusals >= self._limits.refused_limit
+                why = f"connection refused, {self._refusals} in a row"
+                return _finding(Verdict.DEAD if dead else Verdict.UNKNOWN, why, conclusive=dead)
+
+    def _unreadable(self, look: Look) -> Finding:
+        why = _joined(look.problem, self._canary.words(look.at_s))
+        conclusive = self._canary.has_answered or not self._canary.possible
+        finding = _finding(Verdict.UNKNOWN, why, conclusive=conclusive)
+        wanted = self._canary.may_ask(look.at_s) and not self._is_alive(look.at_s)
+        return replace(finding, canaries_wanted=1 if wanted else 0)
+
+    def _read(self, look: Look) -> Finding:
+        asked = self._canary.is_unanswered({name: reading.counter for name, reading in look.engines.items()})
+        engines = [self._engine(name, reading, look, asked=asked) for name, reading in look.engines.items()]
+        self._memories = {engine.name: engine.judgement.memory for engine in engines}
+        if any(engine.judgement.moved for engine in engines):
+            self._alive_s = look.at_s
+        self._condemnations = self._condemnations + 1 if look.condemned else 0
+
+        verdicts = {engine.verdict for engine in engines}
+        verdict = next(verdict for verdict in GRAVEST_FIRST if verdict in verdicts)
+        if self._condemnations >= CONDEMNED_TWICE:
+            verdict = Verdict.STALLED
+        finding = Finding(
+            verdict=verdict,
+            outcome=self._outcome(verdict, look.at_s),
+            conclusive=self._is_conclusive(verdict, engines, look.at_s),
+            why=self._why(verdict, engines, look),
+            canaries_wanted=len(engines) if self._wants_canary(verdict, engines, look.at_s) else 0,
+            still_s=max((engine.judgement.still_s for engine in engines if engine.verdict is verdict), default=0.0),
+            running=sum(reading.in_flight for reading in look.engines.values()),
+            waiting=sum(reading.waiting for reading in look.engines.values()),
+            steps=_sum(reading.counter for reading in look.engines.values()),
+            tokens_per_s=None if verdict is Verdict.RESTARTED else _tokens_per_s(self._last, look),
+        )
+        self._last = look
+        return finding
+
+    def _engine(self, name: str, reading: Reading, look: Look, *, asked: bool) -> _Engine:
+        if asked:
+            reading = replace(reading, in_flight=max(reading.in_flight, 1))
+        judgement = judge(self._memories.get(name), reading, period_s=self._limits.interval_s)
+        alone = len(look.engines) == 1
+        guarded = judgement.verdict in {Verdict.BUSY, Verdict.STALLED}
+        suspicious = guarded and judgement.still_s > self._limits.grace_s
+        verdict = judgement.verdict
+        if verdict is Verdict.STALLED and not (
+            judgement.still_s >= 2 * reading.stall_after_s
+            and (not self._canary.possible or self._canary.confirms(name, reading.counter, look.at_s, alone=alone))
+        ):
+            verdict = Verdict.BUSY
+        if verdict is Verdict.BUSY and suspicious and (name in look.weak or self._canary_erred):
+            verdict = Verdict.UNKNOWN
+        return _Engine(name, reading, judgement, verdict, suspicious)
+
+    @property
+    def _canary_erred(self) -> bool:
+        return self._canary.result is CanaryResult.ERROR
+
+    def _is_alive(self, now_s: float) -> bool:
+        """Whether the last sign of life is young enough to send nothing to an idle server."""
+        return self._alive_s is not None and now_s - self._alive_s <= self._limits.canary_max_age_s
+
+    def _outcome(self, verdict: Verdict, now_s: float) -> Outcome:
+        if verdict is Verdict.IDLE and self._canary_erred and not self._is_alive(now_s):
+            return Outcome.DEGRADED
+        return OUTCOMES[verdict]
+
+    def _wants_canary(self, verdict: Verdict, engines: list[_Engine], now_s: float) -> bool:
+        if verdict is Verdict.STALLED or not self._canary.may_ask(now_s):
+            return False
+        alone = len(engines) == 1
+        nothing_tells = verdict is Verdict.IDLE or any(engine.reading.counter is None for engine in engines)
+        return (nothing_tells and not self._is_alive(now_s)) or any(
+            engine.suspicious and not self._canary.has_asked(engine.name, engine.reading.counter, alone=alone)
+            for engine in engines
+        )
+
+    def _is_conclusive(self, verdict: Verdict, engines: list[_Engine], now_s: float) -> bool:
+        match verdict:
+            case Verdict.BUSY:
+                return all(engine.judgement.moved for engine in engines if engine.works)
+            case Verdict.IDLE | Verdict.UNKNOWN:
+                return self._is_alive(now_s) or self._canary.has_answered or not self._canary.possible
+            case Verdict.RESTARTED:
+                return False
+            case _:
+                return True
+
+    def _why(self, verdict: Verdict, engines: list[_Engine], look: Look) -> str:
+        """What the numbers do not say."""
+        words = [look.condemned, look.problem]
+        for engine in engines:
+            if engine.suspicious:
+                which = f"engine {engine.name}" if engine.name else "work in flight"
+                words.append(f"{which} still for {engine.judgement.still_s:.0f} s")
+        if any(engine.suspicious for engine in engines) or verdict is Verdict.UNKNOWN:
+            words.append(self._canary.words(look.at_s))
+        if verdict is Verdict.IDLE and self._canary_erred:
+            words.append(self._canary.words(look.at_s))
+        if self._has_met_before(verdict, engines):
+            words.append("several servers answer in turn: behind a proxy use --proxy and watch the backends one by one")
+        return _joined(*words)
+
+    def _has_met_before(self, verdict: Verdict, engines: list[_Engine]) -> bool:
+        """Whether this process was here before the last one, as only several servers behind one address can be."""
+        present = {
+            (engine.reading.boot_id, engine.reading.start_time_s)
+            for engine in engines
+            if engine.reading.start_time_s is not None
+        }
+        known = verdict is Verdict.RESTARTED and bool(present & self._processes)
+        self._processes |= present
+        return known
+
+
+def _finding(verdict: Verdict, why: str, *, conclusive: bool = True) -> Finding:
+    return Finding(verdict, OUTCOMES[verdict], conclusive, why)
+
+
+def _joined(*words: str) -> str:
+    return "; ".join(word for word in words if word)
+
+
+def _sum(counters: Iterable[int | None]) -> int | None:
+    known = [counter for counter in counters if counter is not None]
+    return sum(known) if known else None
+
+
+def _tokens_per_s(last: Look | None, look: Look) -> float | None:
+    if last is None or last.tokens is None or look.tokens is None or look.tokens < last.tokens:
+        return None
+    return (look.tokens - last.tokens) / (look.at_s - last.at_s)
