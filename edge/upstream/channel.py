@@ -5,14 +5,15 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import grpc
-from google.protobuf.message import Message
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from hair.analysis.v1 import analyze_service_pb2, analyze_service_pb2_grpc
 from hair.worker.v1.worker_service_pb2 import WatchStatusRequest, WatchStatusResponse
 
+from edge.upstream.attempt import Attempt, ask, follow
 from hairmesh import pem, wire
 
 _OPTIONS: tuple[tuple[str, int], ...] = (
@@ -23,7 +24,9 @@ _OPTIONS: tuple[tuple[str, int], ...] = (
 )
 
 _ANALYZE = analyze_service_pb2.DESCRIPTOR.services_by_name["AnalyzeService"]
-UNARY_METHODS: tuple[str, ...] = tuple(method.name for method in _ANALYZE.methods if not method.server_streaming)
+
+NAME_PREFIX = "dns:///"
+"""What a target begins with that is not an address but a name for any number of them."""
 
 
 class ChannelSecurityError(ValueError):
@@ -56,15 +59,15 @@ class ChannelSecurity:
         if self.ca is not None and self.insecure:
             raise ChannelSecurityError("worker_tls: ca turns TLS on, insecure allows plaintext: keep one of them")
 
-    def credentials(self) -> grpc.ChannelCredentials | None:
-        """Credentials for every channel; None: plaintext. Reads the files; raises `ChannelSecurityError`."""
+    def read(self) -> Certificates | None:
+        """What the files hold now; None: plaintext. Raises `ChannelSecurityError`."""
         if self.ca is None:
             return None
         try:
             key, chain = (None, None)
             if self.key is not None and self.cert is not None:
                 key, chain = pem.key_and_certificate(self.key, self.cert)
-            return grpc.ssl_channel_credentials(pem.authority(self.ca), key, chain)
+            return Certificates(pem.authority(self.ca), key, chain)
         except pem.PemError as error:
             raise ChannelSecurityError(f"worker_tls: {error}") from None
 
@@ -77,15 +80,33 @@ class ChannelSecurity:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """What `ChannelSecurity` named, as it was read: equal as long as channels need not be made anew."""
+
+    authority: bytes = field(repr=False)
+    key: bytes | None = field(repr=False)
+    chain: bytes | None = field(repr=False)
+
+    def credentials(self) -> grpc.ChannelCredentials:
+        """For one channel or many."""
+        return grpc.ssl_channel_credentials(self.authority, self.key, self.chain)
+
+
 def is_loopback(target: str) -> bool:
     """Whether `host:port` never leaves this machine, by what is written; names other than localhost may move."""
-    host = target.rpartition(":")[0].strip("[]")
+    host = host_of(target)
     if host == "localhost":
         return True
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def host_of(target: str) -> str:
+    """The host in `host:port` or `dns:///host:port`, IPv6 without brackets."""
+    return target.removeprefix(NAME_PREFIX).rpartition(":")[0].strip("[]")
 
 
 def check_password(password: str) -> None:
@@ -103,8 +124,8 @@ class Link:
 
     target: str
     channel: grpc.aio.Channel
-    calls: Mapping[str, grpc.aio.UnaryUnaryMultiCallable[Message, Message | None]] = field(repr=False)
-    """The unary RPCs of `AnalyzeService` by name."""
+    calls: Mapping[str, Attempt] = field(repr=False)
+    """The RPCs of `AnalyzeService` by name, those that answer once and those that stream."""
     check: grpc.aio.UnaryUnaryMultiCallable[HealthCheckRequest, HealthCheckResponse | None] = field(repr=False)
     """One health check."""
     watch: grpc.aio.UnaryStreamMultiCallable[HealthCheckRequest, HealthCheckResponse | None] = field(repr=False)
@@ -113,17 +134,24 @@ class Link:
     """The worker's account of itself as a stream."""
 
     @classmethod
-    def open(cls, target: str, credentials: grpc.ChannelCredentials | None) -> Link:
-        """A channel that connects with its first call."""
-        if credentials is None:
+    def open(cls, target: str, certificates: Certificates | None, server_name: str = "") -> Link:
+        """A channel that connects with its first call.
+
+        `server_name`: whom the certificate must be for; empty: the host in `target`.
+        """
+        if certificates is None:
             channel = grpc.aio.insecure_channel(target, options=_OPTIONS)
         else:
-            channel = grpc.aio.secure_channel(target, credentials, options=_OPTIONS)
+            override = (("grpc.ssl_target_name_override", server_name),) if server_name else ()
+            channel = grpc.aio.secure_channel(target, certificates.credentials(), options=(*_OPTIONS, *override))
         analyze = analyze_service_pb2_grpc.AnalyzeServiceStub(channel)
         return cls(
             target=target,
             channel=channel,
-            calls={name: getattr(analyze, name) for name in UNARY_METHODS},
+            calls={
+                method.name: partial(follow if method.server_streaming else ask, getattr(analyze, method.name))
+                for method in _ANALYZE.methods
+            },
             check=channel.unary_unary(
                 "/grpc.health.v1.Health/Check",
                 request_serializer=HealthCheckRequest.SerializeToString,

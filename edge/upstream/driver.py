@@ -13,69 +13,36 @@ import math
 import secrets
 import time
 from collections.abc import Coroutine
+from functools import partial
 
 import grpc
 import structlog
 from google.protobuf.message import Message
-from grpc_health.v1 import health_pb2
 
 from edge.calls import Call, CallFailedError, OnlineCounts, Outcome
 from edge.pool import events as ev
 from edge.pool.config import RETRY_AFTER_MIN_S, PoolConfig
 from edge.pool.manager import Pool
 from edge.pool.snapshot import PoolSnapshot
-from edge.upstream.channel import ChannelSecurity, Link, check_password
-from edge.upstream.refusal import Refusal, read
-from edge.upstream.watch import Watch
-from hairmesh import wire
+from edge.upstream.attempt import Reply
+from edge.upstream.channel import NAME_PREFIX, Certificates, ChannelSecurity, Link, check_password, host_of
+from edge.upstream.contact import Contact
+from edge.upstream.desk import Desk
+from edge.upstream.fingerprints import Fingerprints
+from edge.upstream.home import Home
+from edge.upstream.passwords import Passwords
+from edge.upstream.refusal import Refusal
+from edge.upstream.resolver import Resolver, Resolving
 
 log = structlog.get_logger()
-
-_PROBE_RESULTS = {
-    grpc.StatusCode.UNAVAILABLE: ev.ProbeResult.UNREACHABLE,
-    grpc.StatusCode.DEADLINE_EXCEEDED: ev.ProbeResult.TIMEOUT,
-    grpc.StatusCode.UNAUTHENTICATED: ev.ProbeResult.AUTH,
-}
-"""What a failed `Check` means; every other code is an ERROR."""
-
-
-_CHECK = health_pb2.HealthCheckRequest(service=wire.ANALYZE_SERVICE)
-_SERVING = health_pb2.HealthCheckResponse.SERVING
-_STATUS_NAMES = {number: name for name, number in health_pb2.HealthCheckResponse.ServingStatus.items()}
-
-
-class _Desk:
-    """Where the pool's word to one call arrives."""
-
-    __slots__ = ("_future", "_word", "open")
-
-    def __init__(self) -> None:
-        self.open = True
-        """Whether the pool still knows the call."""
-        self._word: ev.Start | ev.Finish | ev.Fail | None = None
-        self._future: asyncio.Future[None] | None = None
-
-    def put(self, word: ev.Start | ev.Finish | ev.Fail) -> None:
-        self._word = word
-        self.open = type(word) is ev.Start
-        if self._future is not None and not self._future.done():
-            self._future.set_result(None)
-
-    async def take(self) -> ev.Start | ev.Finish | ev.Fail:
-        if self._word is None:
-            self._future = asyncio.get_running_loop().create_future()
-            await self._future
-            self._future = None
-        word, self._word = self._word, None
-        assert word is not None  # noqa: S101  (the future says so)
-        return word
 
 
 class Driver:
     """`edge.calls.Mesh` over real channels.
 
     `seed` fixes the jitter of probes and cooldowns (tests). Raises `ChannelSecurityError` for a password, a file or a
-    target that cannot work. Make it, `await start()`, use it, `await close()`, all on one event loop.
+    target that cannot work. Make it, `await start()`, use it, `await close()`, all on one event loop: another one gets
+    `OtherLoopError`.
     """
 
     def __init__(
@@ -85,23 +52,29 @@ class Driver:
         security: ChannelSecurity | None = None,
         *,
         seed: int | None = None,
+        resolving: Resolving | None = None,
     ) -> None:
-        security = security or ChannelSecurity()
-        check_password(password)
-        for target in config.workers:
-            security.check_target(target)
-        self._credentials = security.credentials()
         self._config = config
-        self._token = (wire.TOKEN_KEY, password)
+        self._security = security or ChannelSecurity()
+        self._passwords = Passwords(password)
+        self._certificates = _check(config, self._security)
+        self._fingerprints = Fingerprints()
+        self._resolver = Resolver(resolving or Resolving(), self._tell_targets)
         self._edge_id = secrets.token_hex(4)
         self._pool = Pool(config, seed=seed, edge_id=self._edge_id)
-        self._links: dict[str, Link] = {}
-        self._watches: dict[str, Watch] = {}
-        self._desks: dict[str, _Desk] = {}
+        self._home = Home()
+        self._reconfiguring = asyncio.Lock()
+        self._targets = self._resolver.targets(config, self._security)
+        self._server_names: dict[str, str] = {}
+        """By endpoint, where the name that led to it is whom its certificate must be for."""
+        self._contacts: dict[str, Contact] = {}
+        self._closing: set[grpc.aio.Channel] = set()
+        self._desks: dict[str, Desk] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls = 0
         self._alarm: asyncio.TimerHandle | None = None
-        self._unprobed = set(config.workers)
+        self._unprobed: set[str] = set()
+        """Endpoints, and names, whose first answer is awaited."""
         self._first_round = asyncio.Event()
         self._closed = False
 
@@ -110,27 +83,54 @@ class Driver:
         return f"<Driver {self._edge_id} {self._pool!r}>"
 
     async def start(self) -> None:
-        """Probe and watch every worker; returns when each was probed once, at most after the probe timeout."""
-        for target in self._config.workers:
-            link = self._links[target] = Link.open(target, self._credentials)
-            self._watches[target] = Watch(link, (self._token,), emit=self._feed, spawn=self._spawn)
+        """Resolve, probe and watch; returns when each worker was probed once, at most after the probe timeout."""
+        self._home.settle()
+        names = [worker for worker in self._config.workers if worker.startswith(NAME_PREFIX)]
+        self._unprobed.update(names)
+        for worker in self._config.workers:
+            self._carry_out(ev.Open(worker))
         self._feed(ev.Started(time.monotonic()))
         with contextlib.suppress(TimeoutError):  # whoever has not answered by then is named in the log
             async with asyncio.timeout(self._config.health.timeout_seconds):
+                await self._resolver.look_up(names)
+                self._probed(*names)
                 await self._first_round.wait()
         self._feed(ev.StartupOver(time.monotonic()))
+        self._spawn(self._resolver.keep_looking(lambda: self._config.workers))
+
+    async def reconfigure(self, config: PoolConfig, password: str, security: ChannelSecurity) -> None:
+        """Go on with other settings, without losing a call. Raises `ChannelSecurityError` before anything changes.
+
+        New names are resolved first. Another password is used at once, and the present one where a worker does not know
+        it yet. Where certificates or files hold something else, every channel is made anew; calls end on the old ones.
+        """
+        self._home.check()
+        async with self._reconfiguring:
+            check_password(password)
+            certificates = _check(config, security)
+            await self._resolver.look_up(config.workers)
+            password_changed = self._passwords.change(password)
+            self._config, self._security = config, security
+            self._set_targets()
+            if certificates != self._certificates:
+                self._certificates = certificates
+                self._renew_channels()
+            self._feed(ev.Configured(time.monotonic(), config, self._targets))
+            if password_changed:
+                self._feed(ev.PasswordChanged(time.monotonic()))
 
     async def close(self) -> None:
         """Stop probing and watching, end every call with NO_WORKER, close the channels."""
         self._closed = True
         if self._alarm is not None:
             self._alarm.cancel()
+        channels = [*self._closing, *(contact.end().channel for contact in self._contacts.values())]
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, self._resolver.close(), return_exceptions=True)
         for call_id, desk in self._desks.items():
             desk.put(ev.Fail(call_id, "NO_WORKER", RETRY_AFTER_MIN_S, "", 0, 0.0))
-        await asyncio.gather(*(link.channel.close() for link in self._links.values()))
+        await asyncio.gather(*(channel.close() for channel in channels))
 
     def online(self) -> OnlineCounts:
         """Counts from memory: the flags by which calls are dispatched."""
@@ -149,46 +149,69 @@ class Driver:
     async def call(self, call: Call) -> Outcome:
         """Run `call` on a worker; raises `CallFailedError`. Cancelling cancels the RPC, or leaves the queue.
 
-        `call.method` is a unary RPC of `AnalyzeService`, else `KeyError`.
+        `call.method` is an RPC of `AnalyzeService`, else `KeyError`.
         """
         if self._closed:
             raise CallFailedError("NO_WORKER", retry_after_s=RETRY_AFTER_MIN_S)
+        self._home.check()
         self._calls += 1
         call_id = f"{self._edge_id}-{self._calls}"
-        size_bytes = 0 if self._pool.has_room(slow=call.slow) else call.message.ByteSize()
-        desk = self._desks[call_id] = _Desk()
-        answer: Message | Refusal | None = None
+        desk = self._desks[call_id] = Desk()
+        answer: Reply | Refusal | None = None
+        attempts = 0
         try:
-            self._feed(ev.Submitted(time.monotonic(), call_id, call.slow, call.timeout_s, size_bytes))
+            self._feed(self._submitted(call, call_id))
             while isinstance(word := await desk.take(), ev.Start):
-                answer = await self._attempt(call, word)
-                if isinstance(answer, Refusal):
-                    now_s = time.monotonic()
-                    self._feed(ev.CallEnded(now_s, call_id, answer.code, answer.reason, answer.retry_after_s))
-                else:
-                    self._feed(ev.CallEnded(time.monotonic(), call_id))
+                attempts += 1
+                answer = await self._attempt(call, word, attempts)
+                self._feed(self._ended(call, call_id, answer))
         finally:
             del self._desks[call_id]
             if desk.open:
                 self._feed(ev.CallGone(time.monotonic(), call_id))
-        if isinstance(word, ev.Finish) and isinstance(answer, Message):
-            return Outcome(answer, word.endpoint, word.attempts, word.queue_s)
+        if isinstance(word, ev.Finish) and isinstance(answer, Reply):
+            return Outcome(answer.response, word.endpoint, word.attempts, word.queue_s, answer.results)
         raise _failure(word, answer)
 
-    async def _attempt(self, call: Call, start: ev.Start) -> Message | Refusal:
-        """One RPC: the worker's answer, or how it failed."""
-        metadata = (self._token, (wire.REQUEST_ID_KEY, call.request_id), (wire.CALL_ID_KEY, start.call_id))
-        rpc = self._links[start.endpoint].calls[call.method]
+    def _submitted(self, call: Call, call_id: str) -> ev.Submitted:
+        return ev.Submitted(
+            now_s=time.monotonic(),
+            call_id=call_id,
+            slow=call.slow,
+            timeout_s=call.timeout_s,
+            size_bytes=0 if self._pool.has_room(slow=call.slow) else call.message.ByteSize(),
+            capability=call.capability,
+            input_key=self._fingerprints.of_input(call.message) if getattr(self._pool, "minds_inputs", False) else "",
+            client_key=self._fingerprints.of_client(call.client),
+        )
+
+    def _ended(self, call: Call, call_id: str, answer: Reply | Refusal) -> ev.CallEnded:
+        if isinstance(answer, Reply):
+            return ev.CallEnded(time.monotonic(), call_id)
+        return ev.CallEnded(
+            now_s=time.monotonic(),
+            call_id=call_id,
+            code=answer.code,
+            reason=answer.reason,
+            retry_after_s=answer.retry_after_s,
+            input_key=self._fingerprints.of_input(call.message),
+        )
+
+    async def _attempt(self, call: Call, start: ev.Start, number: int) -> Reply | Refusal:
+        """One attempt: the worker's answer, or how it failed."""
+        progressed = partial(self._progressed, call, start.call_id, number)
         try:
-            answer = await rpc(call.message, timeout=start.timeout_s, metadata=metadata)
-        except grpc.aio.AioRpcError as error:
-            return read(error)
+            return await self._contacts[start.endpoint].run(call, start.call_id, start.timeout_s, progressed)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if self._closed and task is not None and not task.cancelling():
                 return Refusal(ev.Code.UNAVAILABLE)  # the channel was closed, not the caller
             raise
-        return Refusal(ev.Code.INTERNAL) if answer is None else answer
+
+    def _progressed(self, call: Call, call_id: str, number: int, message: Message) -> None:
+        self._feed(ev.CallProgressed(time.monotonic(), call_id))
+        if call.on_progress is not None:
+            call.on_progress(message, number)
 
     def _feed(self, event: ev.Event) -> None:
         """The only way into the pool, and out of it."""
@@ -209,37 +232,64 @@ class Driver:
                 self._alarm = asyncio.get_running_loop().call_later(delay_s, self._tick)
             case ev.Log(level, event, fields):
                 (log.info if level == "info" else log.warning)(event, **fields)
+            case ev.Open(endpoint):
+                self._contacts[endpoint] = Contact(
+                    self._link(endpoint), self._passwords, emit=self._hear, spawn=self._spawn
+                )
+                self._unprobed.add(endpoint)
+            case ev.Close(endpoint):
+                self._spawn(self._close_channel(self._contacts.pop(endpoint).end().channel))
+                self._server_names.pop(endpoint, None)
+                self._probed(endpoint)
             case ev.Probe(endpoint):
-                self._watches[endpoint].start()
-                self._spawn(self._probe(endpoint))
+                self._contacts[endpoint].probe(self._config.health.timeout_seconds)
             case ev.AskStatus(endpoint):
-                self._watches[endpoint].ask_status()
+                self._contacts[endpoint].ask_status()
 
     def _tick(self) -> None:
         self._feed(ev.Tick(time.monotonic()))
 
-    async def _probe(self, endpoint: str) -> None:
-        """One active check. Whatever comes back ends it: a probe that never ends would be the last."""
-        result, evidence = await self._check(endpoint)
-        self._feed(ev.ProbeEnded(time.monotonic(), endpoint, result, f"probe: {evidence}"))
-        self._unprobed.discard(endpoint)
+    def _hear(self, event: ev.Event) -> None:
+        """What probes and streams tell."""
+        self._feed(event)
+        if isinstance(event, ev.ProbeEnded):
+            self._probed(event.endpoint)
+
+    def _probed(self, *awaited: str) -> None:
+        """The first answer of these is there, or will not come."""
+        self._unprobed.difference_update(awaited)
         if not self._unprobed:
             self._first_round.set()
 
-    async def _check(self, endpoint: str) -> tuple[ev.ProbeResult, str]:
-        """Ask for its health, with the password: what the answer means, and what it was."""
-        timeout_s = self._config.health.timeout_seconds
-        check = self._links[endpoint].check(_CHECK, timeout=timeout_s, metadata=(self._token,))
-        try:
-            answer = await check
-        except grpc.aio.AioRpcError as error:
-            return _PROBE_RESULTS.get(error.code(), ev.ProbeResult.ERROR), error.code().name
-        if answer is None:
-            return ev.ProbeResult.ERROR, "no health answer"
-        state = _STATUS_NAMES.get(answer.status, f"unknown status {answer.status}")
-        why = (await check.trailing_metadata()).get(wire.HEALTH_REASON_KEY)
-        evidence = f"{state} {why}" if isinstance(why, str) else state
-        return ev.ProbeResult.GOOD if answer.status == _SERVING else ev.ProbeResult.NOT_SERVING, evidence
+    # Targets and channels
+
+    def _tell_targets(self) -> None:
+        """Names stand for something else than before."""
+        if self._set_targets() and not self._closed:
+            self._feed(ev.Configured(time.monotonic(), self._config, self._targets))
+
+    def _set_targets(self) -> bool:
+        """Put together what addresses and names say now; whether it is another set than before."""
+        before, self._targets = self._targets, self._resolver.targets(self._config, self._security)
+        self._server_names.update({each.address: host_of(each.name) for each in self._targets if each.name})
+        return self._targets != before
+
+    def _link(self, endpoint: str) -> Link:
+        return Link.open(endpoint, self._certificates, self._server_names.get(endpoint, ""))
+
+    def _renew_channels(self) -> None:
+        """Go on over new ones; the old ones live until the calls on them have ended."""
+        dispatch = self._config.dispatch
+        longest_s = max(dispatch.attempt_timeout_s(slow=slow) for slow in (False, True))
+        for endpoint, contact in self._contacts.items():
+            self._spawn(self._close_channel(contact.renew(self._link(endpoint)).channel, grace_s=longest_s))
+
+    async def _close_channel(self, channel: grpc.aio.Channel, *, grace_s: float | None = None) -> None:
+        self._closing.add(channel)
+        await channel.close(grace_s)
+        self._closing.discard(channel)
+
+    # Tasks
 
     def _spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         """A task of the driver's own, ended by `close`; an error in one is a bug and goes to the loop's handler."""
@@ -255,7 +305,14 @@ class Driver:
             task.get_loop().call_exception_handler(context)
 
 
-def _failure(word: ev.Finish | ev.Fail, answer: Message | Refusal | None) -> CallFailedError:
+def _check(config: PoolConfig, security: ChannelSecurity) -> Certificates | None:
+    """What `security` names, read; raises `ChannelSecurityError` when files or targets cannot be used with it."""
+    for target in config.workers:
+        security.check_target(target)
+    return security.read()
+
+
+def _failure(word: ev.Finish | ev.Fail, answer: Reply | Refusal | None) -> CallFailedError:
     """What the client hears: the worker's refusal of the input, or why the system has no answer."""
     if isinstance(word, ev.Fail):
         return CallFailedError(

@@ -16,6 +16,7 @@ from hair.worker.v1 import worker_service_pb2 as worker_pb2
 from edge.pool import events as ev
 from edge.pool.passive import cause_of
 from edge.upstream.channel import Link
+from edge.upstream.passwords import Key
 from hairmesh.wire import ANALYZE_SERVICE
 
 log = structlog.get_logger()
@@ -28,7 +29,7 @@ REOPEN_MAX_S = 2.0
 _CONNECTION_LOST = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN}
 
 MessageT = TypeVar("MessageT", bound=Message)
-Metadata = tuple[tuple[str, str], ...]
+Emit = Callable[[ev.Event], None]
 Spawn = Callable[[Coroutine[object, object, None]], asyncio.Task[None]]
 
 
@@ -36,23 +37,30 @@ class Watch:
     """Both streams of one endpoint, as events.
 
     A broken health stream is `ConnectionLost`, at once. `ask_status` opens the status stream anew, so that what it says
-    is younger than the question.
+    is younger than the question. A refused password is not the end while there is another.
     """
 
-    def __init__(self, link: Link, metadata: Metadata, *, emit: Callable[[ev.Event], None], spawn: Spawn) -> None:
+    def __init__(self, link: Link, key: Key, *, emit: Emit, spawn: Spawn) -> None:
         self._link = link
-        self._metadata = metadata
+        self._key = key
         self._emit = emit
         self._spawn = spawn
+        self._health: asyncio.Task[None] | None = None
         self._status: asyncio.Task[None] | None = None
         self._refused: dict[str, grpc.StatusCode] = {}
         """By stream: what the log was last told."""
 
     def start(self) -> None:
         """Open both, unless they are."""
-        if self._status is None:
-            self._spawn(self._watch_health())
+        if self._health is None:
+            self._health = self._spawn(self._watch_health())
             self._status = self._spawn(self._watch_status())
+
+    def stop(self) -> None:
+        """Close both, for good."""
+        for task in (self._health, self._status):
+            if task is not None:
+                task.cancel()
 
     def ask_status(self) -> None:
         """Forget the running status stream, whatever it may still bring, and open another."""
@@ -63,49 +71,67 @@ class Watch:
     async def _watch_health(self) -> None:
         request = health_pb2.HealthCheckRequest(service=ANALYZE_SERVICE)
         target, pause_s = self._link.target, REOPEN_S
+
+        def told(answer: health_pb2.HealthCheckResponse, _asked_s: float) -> None:
+            serving = answer.status == health_pb2.HealthCheckResponse.SERVING
+            self._emit(ev.HealthTold(time.monotonic(), target, serving))
+
         while True:
-            stream = self._link.watch(request, metadata=self._metadata, wait_for_ready=True)
-            heard, lost = False, True
-            try:
-                async for answer in _readable(stream):
-                    heard = True
-                    serving = answer.status == health_pb2.HealthCheckResponse.SERVING
-                    self._emit(ev.HealthTold(time.monotonic(), target, serving))
-            except grpc.aio.AioRpcError as error:
-                lost = self._is_lost("Watch", error, heard=heard)
-            if lost:  # also before the first message: a stream that waits for a connection does not end
+            heard, code = await self._listen(self._link.watch, request, told)
+            if self._is_lost("Watch", code, heard=heard):
+                # Also before the first message: a stream that waits for a connection does not end.
                 self._emit(ev.ConnectionLost(time.monotonic(), target))
             pause_s = await _pause(pause_s, heard=heard)
 
     async def _watch_status(self) -> None:
         request = worker_pb2.WatchStatusRequest()
         target, pause_s = self._link.target, REOPEN_S
+
+        def told(answer: worker_pb2.WatchStatusResponse, asked_s: float) -> None:
+            self._emit(_told(target, asked_s, answer.status))
+
         while True:
-            asked_s = time.monotonic()
-            stream = self._link.watch_status(request, metadata=self._metadata, wait_for_ready=True)
-            heard = False
-            try:
-                async for answer in _readable(stream):
-                    heard = True
-                    self._emit(_told(target, asked_s, answer.status))
-            except grpc.aio.AioRpcError as error:
-                self._is_lost("WatchStatus", error, heard=heard)
+            heard, code = await self._listen(self._link.watch_status, request, told)
+            self._is_lost("WatchStatus", code, heard=heard)
             self._emit(ev.StatusLost(time.monotonic(), target))
             pause_s = await _pause(pause_s, heard=heard)
 
-    def _is_lost(self, stream: str, error: grpc.aio.AioRpcError, *, heard: bool) -> bool:
+    async def _listen(
+        self,
+        rpc: grpc.aio.UnaryStreamMultiCallable[Any, MessageT | None],
+        request: Message,
+        told: Callable[[MessageT, float], None],
+    ) -> tuple[bool, grpc.StatusCode | None]:
+        """One stream to its end: whether anything came, and the error that ended it."""
+        heard, code = False, None
+        for token in self._key.tokens():
+            asked_s = time.monotonic()
+            stream = rpc(request, metadata=(token,), wait_for_ready=True)
+            try:
+                async for answer in _readable(stream):
+                    if not heard:
+                        heard = True
+                        self._key.worked(token)
+                    told(answer, asked_s)
+            except grpc.aio.AioRpcError as error:
+                code = error.code()
+            if heard or code is not grpc.StatusCode.UNAUTHENTICATED:
+                break
+        return heard, code
+
+    def _is_lost(self, stream: str, code: grpc.StatusCode | None, *, heard: bool) -> bool:
         """Whether its connection broke, which shows in the pool; that the worker refused it is said here, once.
 
         Once it was heard, another refusal is news.
         """
-        code = error.code()
         if heard:
             self._refused.pop(stream, None)
-        lost = code in _CONNECTION_LOST
-        if not lost and self._refused.get(stream) is not code:
+        if code is None or code in _CONNECTION_LOST:
+            return True
+        if self._refused.get(stream) is not code:
             self._refused[stream] = code
             log.warning("stream_refused", worker=self._link.target, stream=stream, code=code.name)
-        return lost
+        return False
 
 
 async def _readable(stream: grpc.aio.UnaryStreamCall[Any, MessageT | None]) -> AsyncIterator[MessageT]:
@@ -140,4 +166,6 @@ def _told(target: str, asked_s: float, status: worker_pb2.WorkerStatus) -> ev.St
         taken=slot.state in {worker_pb2.SLOT_STATE_BUSY, worker_pb2.SLOT_STATE_ABANDONED},
         call_id=slot.call.call_id,
         stage=slot.call.stage,
+        steps=slot.call.step_counter,
+        capabilities=frozenset(status.capabilities),
     )

@@ -12,7 +12,7 @@ from hair.analysis.v1 import measure_pb2
 
 from edge.calls import Call
 from edge.pool.config import PoolConfig
-from edge.upstream.channel import UNARY_METHODS, ChannelSecurity, ChannelSecurityError, check_password, is_loopback
+from edge.upstream.channel import ChannelSecurity, ChannelSecurityError, check_password, is_loopback
 from edge.upstream.driver import Driver
 from tests.edge.upstream.conftest import MakeDriver
 from tests.fakes.worker import PASSWORD, FakeWorker
@@ -52,10 +52,10 @@ def test_halves_and_contradictions_are_refused(settings: dict[str, object], says
 
 def test_a_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     with pytest.raises(ChannelSecurityError, match=r"worker_tls: .*none\.pem: No such file"):
-        ChannelSecurity(ca=tmp_path / "none.pem").credentials()
+        ChannelSecurity(ca=tmp_path / "none.pem").read()
     (tmp_path / "junk.pem").write_text("junk")
     with pytest.raises(ChannelSecurityError, match=r"worker_tls: .*junk\.pem holds no certificate"):
-        ChannelSecurity(ca=tmp_path / "junk.pem").credentials()
+        ChannelSecurity(ca=tmp_path / "junk.pem").read()
 
 
 @pytest.mark.parametrize("password", ["", "café", "tab\there", "新密码", " padded "])
@@ -63,10 +63,6 @@ def test_a_password_that_metadata_cannot_carry_is_refused_without_being_told(pas
     with pytest.raises(ChannelSecurityError) as caught:
         check_password(password)
     assert not password or password not in str(caught.value)
-
-
-def test_the_slow_calls_are_streams_and_not_among_the_unary_ones() -> None:
-    assert UNARY_METHODS == ("Measure", "DesignHairlines", "SegmentFace")
 
 
 def openssl(*arguments: str, cwd: Path) -> None:
