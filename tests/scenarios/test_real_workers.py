@@ -13,7 +13,7 @@ from edge.calls import CallFailedError
 from edge.upstream.driver import Driver
 from tests.edge.upstream.conftest import MakeDriver, until
 from tests.scenarios.common import OFTEN, call, ends, taken_out, worker_of
-from tests.worker.fakes import BREAKS, FROZEN, HOLDS, LOSES_ACCELERATOR, NO_FACE, OK, FakePipeline
+from tests.worker.fakes import FROZEN, HOLDS, LOSES_ACCELERATOR, NO_FACE, OK, FakePipeline
 from tests.worker.harness import PASSWORD, released, running
 from vision.types import Progress
 
