@@ -45,6 +45,10 @@ class SystemdNotify:
         """Say that the process begins to end."""
         self._say(self._announcements.stopping())
 
+    def close(self) -> None:
+        """Nothing is said any more."""
+        self._notifier.socket.close()
+
     def _say(self, assignments: dict[str, str]) -> None:
         self._unsent |= assignments
         if not self._unsent:

@@ -206,6 +206,8 @@ class Worker:
             task.cancel()
         self._disk_probe.stop()
         self._dependencies.stop()
+        if self._notify:
+            self._notify.close()
         ended = await self._engine.close(self._thresholds.close_s)
         log.info("stopped", compute_thread_ended=ended)
         return ended

@@ -30,7 +30,13 @@ PASSWORD = "correct-horse"
 Metadata = tuple[tuple[str, str], ...]
 TOKEN: Metadata = ((TOKEN_KEY, PASSWORD),)
 QUICK = Thresholds(
-    beat_s=0.02, progress_period_s=0.1, load_retry_s=0.05, canary_retry_s=0.05, disk_out_min_s=0.1, watch_gap_s=0.0
+    beat_s=0.02,
+    progress_period_s=0.1,
+    load_retry_s=0.05,
+    canary_retry_s=0.05,
+    disk_out_min_s=0.1,
+    dep_retry_s=0.02,
+    watch_gap_s=0.0,
 )
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
