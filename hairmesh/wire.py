@@ -60,7 +60,11 @@ class WorkerReason(StrEnum):
 
 
 PING_INTERVAL_MS = 5_000
+"""An edge pings a worker of which nothing has been heard for so long."""
+WORKER_PING_INTERVAL_MS = 2 * PING_INTERVAL_MS
+"""A worker pings an edge of which nothing has been heard for so long: one that has vanished, as edges ping first."""
 PING_TIMEOUT_MS = 5_000
+"""How long the answer to one may take before the connection counts as dead."""
 
 CLIENT_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
@@ -84,6 +88,10 @@ SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     # A second worker on the same port must fail loudly, not share it.
     ("grpc.so_reuseport", 0),
+    # A client that vanished without a word (power, network) must not leave its streams here for gRPC's two hours.
+    ("grpc.keepalive_time_ms", WORKER_PING_INTERVAL_MS),
+    ("grpc.keepalive_timeout_ms", PING_TIMEOUT_MS),
+    ("grpc.http2.ping_timeout_ms", PING_TIMEOUT_MS),
     # Clients ping every PING_INTERVAL_MS: allowed twice as often, so that none ever earns too_many_pings.
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_ping_interval_without_data_ms", PING_INTERVAL_MS // 2),
