@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NoReturn
 
 import structlog
 import uvicorn
@@ -17,7 +18,9 @@ from starlette.types import ASGIApp
 from typing_extensions import override
 
 from edge.app import create_app
-from edge.settings import ConfigError, Settings, load
+from edge.reload import ConfigFile, loose_permissions
+from edge.settings import ConfigError, Settings, check_tls_files, parse
+from edge.upstream.channel import ChannelSecurityError
 from edge.upstream.driver import Driver
 from hairmesh import __version__, logs
 
@@ -34,9 +37,11 @@ The REST side of HairMesh: takes photos over HTTP, has them computed by workers 
 and tells alerting who is online. One process, one event loop: the pool's memory cannot be shared between several.
 """
 _EPILOG = """\
-The configuration is one JSON file: see edge_config.example.json, which names every key. Logs are JSON lines on standard
-error. SIGTERM: no new connections, running requests are finished. Exit status 2: the configuration is refused; 3: the
-address cannot be had.
+The configuration is one JSON file: see edge_config.example.json, which names every key. It is watched: a change is in
+force within 5 s without losing a request, a broken one changes nothing and is one error in the log, and what needs a
+restart (listen, tls, public_base_url, static, docs, request_log, log_level) is named there. Logs are JSON lines on
+standard error. SIGHUP: look at the file now. SIGTERM: no new connections, running requests are finished. Exit status 2:
+the configuration is refused; 3: the address cannot be had.
 """
 
 
@@ -50,32 +55,53 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the configuration file (JSON)")
     parser.add_argument(
-        "--check", action="store_true", help="only say whether the configuration is good and folders writable"
+        "--check", action="store_true", help="only say whether the configuration is good: keys, certificates, folders"
     )
     parser.add_argument("--version", action="version", version=__version__)
     options = parser.parse_args(arguments)
+    _refuse_several_processes()
     try:
-        settings = load(options.config)
-        _refuse_several_processes()
+        file = ConfigFile.of(options.config)
+        settings = parse(file.content)
+        check_tls_files(settings.tls)
         driver = Driver(settings.pool(), settings.shared_password.get_secret_value(), settings.worker_tls)
-    except (ConfigError, ValueError) as error:
-        sys.stderr.write(f"hairmesh-edge: {error}\n")
+    except (ConfigError, ChannelSecurityError) as error:
+        for line in str(error).splitlines():
+            sys.stderr.write(f"hairmesh-edge: {options.config}: {line}\n")
         sys.exit(2)
     if options.check:
+        if mode := loose_permissions(options.config):
+            sys.stderr.write(f"hairmesh-edge: {options.config}: warning: holds passwords and has mode {mode}\n")
         _check_writable({"static.dir": settings.static.dir, "request_log.path": settings.request_log.path.parent})
         sys.stdout.write(f"hairmesh-edge: {options.config}: configuration is good\n")
         return
     listener = _listener(settings)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the file is watched; it has just been read
     for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn stops in order, then raises the signal again: all is well
         signal.signal(number, lambda _number, _frame: sys.exit(0))
     _keep_freed_memory()
     logs.configure("edge", level=settings.log_level)
     structlog.get_logger().info("edge_starts", version=__version__, config=str(options.config))
-    _Server(server_config(settings, create_app(settings, driver))).run([listener])
+    _Server(settings, create_app(settings, driver, file)).run([listener])
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, which says when it was told to stop."""
+    """uvicorn, which says when its port is open, and when it was told to stop."""
+
+    def __init__(self, settings: Settings, app: ASGIApp) -> None:
+        super().__init__(server_config(settings, app))
+        self._settings = settings
+
+    @override
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        try:
+            await super().startup(sockets)
+        except OSError as error:  # started in the same instant, another may have had the address too, and won
+            await self.lifespan.shutdown()
+            _end_without_address(self._settings, error)
+        settings = self._settings
+        pictures, docs = str(settings.static.dir), settings.docs.enabled
+        structlog.get_logger().info("edge_ready", listen=settings.listen, pictures=pictures, docs=docs)
 
     @override
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -84,16 +110,24 @@ class _Server(uvicorn.Server):
 
 
 def _listener(settings: Settings) -> socket.socket:
-    """The address, taken before anything is probed or said; nobody is let in before the server starts."""
+    """The address, taken before anything is probed or said; nobody is let in before the server starts.
+
+    Until one of them listens, two that start in the same instant both get it; `_Server.startup` sees the second off.
+    """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listener = socket.socket(family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # what a former edge left behind is no hindrance
     try:
         listener.bind((settings.host, settings.port))
     except OSError as error:
-        sys.stderr.write(f"hairmesh-edge: listen {settings.listen}: {error.strerror}\n")
-        sys.exit(3)
+        _end_without_address(settings, error)
     return listener
+
+
+def _end_without_address(settings: Settings, error: OSError) -> NoReturn:
+    """Exit with status 3."""
+    sys.stderr.write(f"hairmesh-edge: listen {settings.listen}: {error.strerror}\n")
+    sys.exit(3)
 
 
 def _check_writable(folders: Mapping[str, Path]) -> None:
@@ -139,11 +173,13 @@ def _keep_freed_memory() -> None:
 
 
 def _refuse_several_processes() -> None:
-    """Raise `ConfigError` where the environment asks for what would split the pool's memory."""
+    """Exit with status 2 where the environment asks for what would split the pool's memory."""
     if os.environ.get("WEB_CONCURRENCY", "1") != "1":
-        raise ConfigError(
-            "WEB_CONCURRENCY is set: the edge is one process, since several would each count on their own"
+        sys.stderr.write(
+            "hairmesh-edge: WEB_CONCURRENCY is set: the edge is one process, since several would each count on their"
+            " own\n"
         )
+        sys.exit(2)
 
 
 if __name__ == "__main__":

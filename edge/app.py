@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, Protocol
 
@@ -24,9 +24,12 @@ from edge.images import serve
 from edge.images.local import LocalStore
 from edge.images.sweeper import look_after
 from edge.monitor import Monitor, refusal
+from edge.pool.config import PoolConfig
+from edge.reload import ConfigFile, InForce, Reloader, content_hash
 from edge.request_log import RequestLog
 from edge.routes import Calls
 from edge.settings import Settings
+from edge.upstream.channel import ChannelSecurity
 
 log = structlog.get_logger()
 
@@ -42,32 +45,38 @@ class RunningMesh(Mesh, Protocol):
     async def close(self) -> None:
         """End calls, probes and channels."""
 
+    async def reconfigure(self, config: PoolConfig, password: str, security: ChannelSecurity) -> None:
+        """Take others over without losing a call; what cannot be is raised before anything has changed."""
 
-def create_app(settings: Settings, mesh: RunningMesh) -> FastAPI:
-    """The whole REST side over `mesh`, which starts and ends with the application."""
+
+def create_app(settings: Settings, mesh: RunningMesh, file: ConfigFile | None = None) -> FastAPI:
+    """The whole REST side over `mesh`, which starts and ends with the application.
+
+    `file` is where the settings came from: it is watched, and changes are in force while the edge runs.
+    """
     static, log_file = settings.static, settings.request_log
     store = LocalStore(static.dir, max_bytes=static.max_bytes, max_age_s=static.max_age_hours * 3600)
     request_log = RequestLog(log_file.path, max_bytes=log_file.max_bytes, keep=log_file.keep)
+    in_force = InForce(settings, content_hash(file.content) if file else "")
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         await store.probe()
         await store.sweep()
         await mesh.start()  # the first round of probes: the port opens after it
-        log.info("edge_ready", listen=settings.listen, pictures=str(static.dir), docs=settings.docs.enabled)
-        sweeper = asyncio.create_task(look_after(store), name="picture sweeper")
-        yield
-        sweeper.cancel()
-        with suppress(asyncio.CancelledError):
-            await sweeper
+        work: list[Coroutine[None, None, None]] = [look_after(store)]
+        if file is not None:
+            work.append(Reloader(file, in_force, mesh.reconfigure).run())
+        async with _background(*work):
+            yield
         await mesh.close()
         await store.close()
         request_log.close()
 
     app = _framework(settings, lifespan)
     picture_url = f"{settings.picture_base_url}{serve.PATH}"
-    calls = Calls(mesh=mesh, store=store, limits=settings.limits, picture_url=picture_url)
-    monitor = Monitor(mesh, store, settings.shared_password)
+    calls = Calls(mesh=mesh, store=store, in_force=in_force, picture_url=picture_url)
+    monitor = Monitor(mesh, store, in_force)
     app.add_api_route("/api/v1/face/measure", calls.measure, methods=["POST"], **openapi.MEASURE)
     app.add_api_route("/monitor/fault", monitor.fault, methods=["POST"], **openapi.FAULT)
     for path, handler, documentation in (
@@ -82,6 +91,17 @@ def create_app(settings: Settings, mesh: RunningMesh) -> FastAPI:
         app.add_route(path, handler, methods=["HEAD"], include_in_schema=False)
     app.add_middleware(ApiExchanges, request_log=request_log, calls=_plain_calls(app))
     return app
+
+
+@asynccontextmanager
+async def _background(*work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Inside, all of it runs; none of it ends by itself."""
+    tasks = [asyncio.create_task(each) for each in work]
+    yield
+    for task in tasks:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
 
 
 def _plain_calls(app: FastAPI) -> dict[tuple[str, str], Endpoint]:

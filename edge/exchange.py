@@ -48,6 +48,8 @@ class Exchange:
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.headers = Headers(scope=scope)
         self.method: str = scope["method"]
+        self.peer: str = (scope["client"] or ("",))[0]
+        """Address of the other end of the connection; in no log."""
         self.route: str | None = None
         """Path as declared, never as sent: a path that no route has may hold anything."""
         given = self.headers.getlist("x-request-id")

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 
 import orjson
 import structlog
-from pydantic import SecretStr
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from edge.calls import Mesh
 from edge.images.store import ImageStore
+from edge.reload import InForce
 
 NO_WORKER = "没有可用的 worker"
 DRILL = "模拟故障：监控测试中，真实 worker 未摘除"
@@ -30,26 +30,26 @@ log = structlog.get_logger()
 class Monitor:
     """Handlers outside `/api/`. The drill lives here: in memory, off after a restart, seen by `/monitor` alone."""
 
-    def __init__(self, mesh: Mesh, store: ImageStore, password: SecretStr) -> None:
+    def __init__(self, mesh: Mesh, store: ImageStore, in_force: InForce) -> None:
         self._mesh = mesh
         self._store = store
-        self._password = password.get_secret_value().encode()
+        self._in_force = in_force
         self._drill = False
 
     async def health(self, _request: Request) -> Response:
         """Whether the process is up: always 200."""
         online = self._mesh.online()
-        return _json({"status": "ok", **_SERVICE, "workers_total": online.total, "workers_healthy": online.healthy})
+        return answer({"status": "ok", **_SERVICE, "workers_total": online.total, "workers_healthy": online.healthy})
 
     async def livez(self, _request: Request) -> Response:
         """Whether a restart would not help: this answer is the proof."""
-        return _json({"status": "ok", **_SERVICE})
+        return answer({"status": "ok", **_SERVICE})
 
     async def readyz(self, _request: Request) -> Response:
         """Whether calls may come here: configuration loaded (else there is no answer), picture store writable."""
         ready = self._store.writable
         body = {"status": "ok" if ready else "unavailable", **_SERVICE, "picture_store_writable": ready}
-        return _json(body, 200 if ready else 503)
+        return answer(body, 200 if ready else 503)
 
     async def monitor(self, _request: Request) -> Response:
         """Whether anybody can compute: 503 when no worker is online, or during a drill."""
@@ -68,12 +68,13 @@ class Monitor:
             body["message"] = DRILL if online.healthy else DRILL_NO_WORKER
         elif not healthy:
             body["message"] = NO_WORKER
-        return _json(body, 200 if healthy else 503)
+        return answer(body, 200 if healthy else 503)
 
     async def fault(self, request: Request) -> Response:
         """Switch the drill. The token is checked before the body is read."""
         tokens = request.headers.getlist("x-internal-token")
-        if len(tokens) != 1 or not hmac.compare_digest(tokens[0].encode("latin-1"), self._password):
+        password = self._in_force.settings.shared_password.get_secret_value().encode()
+        if len(tokens) != 1 or not hmac.compare_digest(tokens[0].encode("latin-1"), password):
             return refusal(401, "X-Internal-Token 缺失或错误")
         body = await _small_body(request)
         if body is None:
@@ -88,20 +89,21 @@ class Monitor:
         if enabled != self._drill:
             log.warning("alert_drill", enabled=enabled)
         self._drill = enabled
-        return _json({"status": "ok", "simulated": enabled, "message": DRILL_ON if enabled else DRILL_OFF})
+        return answer({"status": "ok", "simulated": enabled, "message": DRILL_ON if enabled else DRILL_OFF})
 
 
 _SERVICE = {"service": "gateway"}
 _HEADERS = {"Cache-Control": "no-store"}
 
 
-def _json(body: Mapping[str, object], status: int = 200) -> Response:
+def answer(body: Mapping[str, object], status: int = 200) -> Response:
+    """Any answer outside `/api/`: what it says is true for the moment only."""
     return Response(orjson.dumps(body), status, _HEADERS, "application/json")
 
 
 def refusal(status: int, message: str) -> Response:
     """Any refusal outside `/api/`: there is no business envelope there."""
-    return _json({"status": "error", "message": message}, status)
+    return answer({"status": "error", "message": message}, status)
 
 
 async def _small_body(request: Request) -> bytes | None:

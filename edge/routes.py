@@ -17,8 +17,9 @@ from edge.exchange import ClientWatch, Exchange
 from edge.images.store import ImageStore, StoreError, StoreFullError, new_id
 from edge.messages import Lang
 from edge.parameters import MeasureParameters, Parameters, validate
+from edge.peers import client_address
 from edge.photo import MEDIA_TYPES, Photo, inspect
-from edge.settings import Limits
+from edge.reload import InForce
 
 P = TypeVar("P", bound=Parameters)
 
@@ -31,7 +32,7 @@ class Calls:
 
     mesh: Mesh
     store: ImageStore
-    limits: Limits
+    in_force: InForce
     picture_url: str
     """What a picture's URL is before its id."""
 
@@ -54,20 +55,24 @@ class Calls:
         if not upload.is_supported(content_type):
             raise ApiError("UNSUPPORTED_MEDIA_TYPE")
         exchange.timeout_s()  # a wrong header is refused before the body is read
-        body = await upload.read_body(exchange.receive, exchange.headers, self.limits.max_body_bytes)
+        limits = self.in_force.settings.limits
+        body = await upload.read_body(exchange.receive, exchange.headers, limits.max_body_bytes)
         given = await upload.parse(content_type, body)
         parameters = validate(kind, given.parameters)
         if given.photo is None:
             raise ApiError("MISSING_PARAMETER", {"field": "image", "in_json": "image_base64"})
-        return inspect(given.photo, self.limits), parameters
+        return inspect(given.photo, limits), parameters
 
     def _options(self, exchange: Exchange, parameters: Parameters) -> common_pb2.CallOptions:
         lang = Lang(parameters.lang) if parameters.lang else exchange.lang
-        return common_pb2.CallOptions(lang=_LANGUAGES[lang], max_output_side_px=self.limits.max_output_side)
+        max_side_px = self.in_force.settings.limits.max_output_side
+        return common_pb2.CallOptions(lang=_LANGUAGES[lang], max_output_side_px=max_side_px)
 
     async def _ask(self, exchange: Exchange, method: str, message: Message) -> Response:
         """Run one call on a worker and turn its answer into JSON, the pictures in it into URLs that can be read."""
-        call = Call(method, message, exchange.request_id, timeout_s=exchange.timeout_s())
+        trusted = self.in_force.settings.trusted_proxies
+        client = client_address(exchange.peer, exchange.headers.getlist("x-forwarded-for"), trusted)
+        call = Call(method, message, exchange.request_id, timeout_s=exchange.timeout_s(), client=client)
         with ClientWatch(exchange):
             try:
                 outcome = await self.mesh.call(call)

@@ -7,6 +7,7 @@ there: `edge.pool.config`, `edge.upstream.channel`.
 
 from __future__ import annotations
 
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PlainValidator,
     PositiveFloat,
     PositiveInt,
     SecretStr,
@@ -26,7 +28,10 @@ from pydantic import (
 
 from edge.pool.config import DispatchConfig, HealthCheckConfig, PoolConfig
 from edge.upstream.channel import ChannelSecurity, ChannelSecurityError, check_password, is_loopback
-from hairmesh import wire
+from hairmesh import pem, wire
+
+ADMIN_TOKEN_MIN_CHARACTERS = 16
+"""Shorter ones can be guessed by trying: nothing counts the tries."""
 
 
 class ConfigError(Exception):
@@ -41,6 +46,15 @@ def _check_password(password: SecretStr) -> SecretStr:
     return password
 
 
+def _check_admin_token(token: SecretStr) -> SecretStr:
+    text = token.get_secret_value()
+    if not (text.isascii() and text.isprintable()) or text != text.strip():
+        raise ValueError("only printable ASCII without a space at either end: HTTP headers carry nothing else")
+    if len(text) < ADMIN_TOKEN_MIN_CHARACTERS:
+        raise ValueError(f"must have at least {ADMIN_TOKEN_MIN_CHARACTERS} characters")
+    return token
+
+
 def _check_address(address: str) -> str:
     try:
         parts = urlsplit(f"//{address}")
@@ -52,6 +66,13 @@ def _check_address(address: str) -> str:
     return address
 
 
+def _network(text: object) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(str(text))
+    except ValueError:
+        raise ValueError("must be a network such as 10.0.0.0/8, or one address") from None
+
+
 def _check_base_url(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment or parts.username:
@@ -60,6 +81,8 @@ def _check_base_url(url: str) -> str:
 
 
 Password = Annotated[SecretStr, AfterValidator(_check_password)]
+AdminToken = Annotated[SecretStr, AfterValidator(_check_admin_token)]
+Network = Annotated[IPv4Network | IPv6Network, PlainValidator(_network)]
 Address = Annotated[str, AfterValidator(_check_address)]
 BaseUrl = Annotated[str, AfterValidator(_check_base_url)]
 RareFormat = Literal["BMP", "TIFF", "HEIF"]
@@ -144,12 +167,15 @@ class Settings(_Section):
     public_base_url: BaseUrl | None = None
     """What picture URLs begin with; null: `listen` itself, on loopback only."""
     workers: tuple[str, ...]
-    """`host:port` of every worker."""
+    """`host:port` of every worker, or `dns:///name:port` for all that a name leads to."""
     primary_workers: tuple[str, ...] = ()
     """Those of `workers` that are asked first; empty: all."""
     shared_password: Password
     """Between edge and workers, and for the alert drill."""
-    admin_tokens: tuple[Password, ...] = ()
+    admin_tokens: tuple[AdminToken, ...] = ()
+    """Whoever sends one of them may read `/admin/`; empty: nobody."""
+    trusted_proxies: tuple[Network, ...] = ()
+    """Networks of the proxies in front, whose `X-Forwarded-For` is believed; empty: nobody's."""
     worker_tls: ChannelSecurity = ChannelSecurity()
     health_check: HealthCheckConfig = HealthCheckConfig()
     dispatch: DispatchConfig = DispatchConfig()
@@ -186,6 +212,8 @@ class Settings(_Section):
 
     @model_validator(mode="after")
     def _check_whole(self) -> Self:
+        if self.shared_password in self.admin_tokens:
+            raise ValueError("admin_tokens: must differ from shared_password, which every worker knows")
         for target in self.pool().workers:
             self.worker_tls.check_target(target)
         if not is_loopback(self.listen):
@@ -235,13 +263,19 @@ def _complaint(*, type: str, loc: tuple[int | str, ...], msg: str, **_: object) 
     return message if not place or message.startswith(f"{place.partition('.')[0]}") else f"{place}: {message}"
 
 
-def load(path: Path) -> Settings:
-    """Settings from a file; raises `ConfigError`."""
+def read(path: Path) -> bytes:
+    """What the file holds; raises `ConfigError`."""
     try:
-        text = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}") from None
+        raise ConfigError(str(error.strerror)) from None
+
+
+def check_tls_files(tls: Tls) -> None:
+    """Raise `ConfigError` unless the certificate and the key that are named are there and belong together."""
+    if tls.key is None or tls.cert is None:
+        return
     try:
-        return parse(text)
-    except ConfigError as error:
-        raise ConfigError("\n".join(f"{path}: {line}" for line in str(error).splitlines())) from None
+        pem.key_and_certificate(tls.key, tls.cert)
+    except pem.PemError as error:
+        raise ConfigError(f"tls: {error}") from None

@@ -20,7 +20,11 @@ from PIL import Image
 from edge.__main__ import server_config
 from edge.app import RunningMesh, create_app
 from edge.calls import Call, CallFailedError, OnlineCounts, Outcome
-from edge.settings import Settings
+from edge.pool.config import PoolConfig
+from edge.pool.snapshot import EndpointSnapshot, PoolSnapshot
+from edge.reload import ConfigFile
+from edge.settings import Settings, parse
+from edge.upstream.channel import ChannelSecurity
 
 PASSWORD = "loopback-secret"
 MEASURE = "/api/v1/face/measure"
@@ -69,6 +73,10 @@ class FakeMesh:
     called: asyncio.Event = field(default_factory=asyncio.Event)
     cancelled: asyncio.Event = field(default_factory=asyncio.Event)
     closed: bool = False
+    edge_id: str = "7c1e44f0"
+    endpoints: tuple[EndpointSnapshot, ...] = ()
+    configured: list[tuple[PoolConfig, str, ChannelSecurity]] = field(default_factory=list)
+    unacceptable: Exception | None = None
 
     async def start(self) -> None:
         """Nothing to probe."""
@@ -80,6 +88,16 @@ class FakeMesh:
     def online(self) -> OnlineCounts:
         """As scripted."""
         return self.counts
+
+    async def reconfigure(self, config: PoolConfig, password: str, security: ChannelSecurity) -> None:
+        """Remember it, or refuse it as scripted."""
+        if self.unacceptable is not None:
+            raise self.unacceptable
+        self.configured.append((config, password, security))
+
+    def snapshot(self) -> PoolSnapshot:
+        """Scripted endpoints, and always the same queue."""
+        return PoolSnapshot(self.endpoints, waiting_fast=3, waiting_slow=1, waiting_outside=2, inside=7)
 
     async def call(self, call: Call) -> Outcome:
         """As scripted."""
@@ -111,6 +129,15 @@ class Rest:
     port: int
     settings: Settings
     server: uvicorn.Server
+    config_path: Path
+    content: dict[str, Any]
+    """What the configuration file held at the start."""
+
+    def write_config(self, **changes: Any) -> None:
+        """Write the configuration file anew, renamed over the old one."""
+        part = self.config_path.with_suffix(".part")
+        part.write_text(json.dumps({**self.content, **changes}))
+        part.replace(self.config_path)
 
     async def measure(self, photo: bytes = PHOTO, *, headers: dict[str, str] | None = None, **fields: str) -> Any:
         """One measure call as a form; the HTTP response."""
@@ -153,14 +180,18 @@ async def serving(folder: Path, mesh: RunningMesh, **changes: Any) -> AsyncItera
             "request_log": {"path": str(folder / "request_log.jsonl")},
             **changes,
         }
-        settings = Settings.model_validate_json(json.dumps(content), strict=True)
-        config = server_config(settings, create_app(settings, mesh))
+        config_path = folder / "edge.json"
+        config_path.write_text(json.dumps(content))
+        config_path.chmod(0o600)
+        file = ConfigFile.of(config_path)
+        settings = parse(file.content)
+        config = server_config(settings, create_app(settings, mesh, file))
         config.load()
         server = uvicorn.Server(config)
         server.lifespan = config.lifespan_class(config)
         await server.startup(sockets=[listener])
         client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False)
-        rest = Rest(client, port, settings, server)
+        rest = Rest(client, port, settings, server, config_path, content)
         try:
             yield rest
         finally:

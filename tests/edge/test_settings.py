@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from edge.settings import ConfigError, Settings, load, parse
+from edge.settings import ConfigError, Settings, check_tls_files, parse, read
 
 EXAMPLE = Path(__file__).parents[2] / "edge_config.example.json"
 SMALL: dict[str, Any] = {"workers": ["127.0.0.1:28187"], "shared_password": "SENTINEL-1"}
@@ -27,7 +27,7 @@ def complaint(**changes: Any) -> str:
 
 def test_the_example_is_good_and_names_every_key() -> None:
     example = json.loads(EXAMPLE.read_text())
-    loaded = load(EXAMPLE)
+    loaded = parse(EXAMPLE.read_bytes())
 
     def same_keys(written: Any, section: Any) -> None:
         names = set(type(section).model_fields) if isinstance(section, BaseModel) else set(section.__dataclass_fields__)
@@ -41,7 +41,7 @@ def test_the_example_is_good_and_names_every_key() -> None:
 
 
 def test_the_example_shows_the_defaults() -> None:
-    example, small = load(EXAMPLE), settings()
+    example, small = parse(EXAMPLE.read_bytes()), settings()
     for name in ("health_check", "dispatch", "limits", "static", "features", "docs", "request_log", "tls"):
         assert getattr(example, name) == getattr(small, name), name
 
@@ -54,7 +54,7 @@ def test_two_keys_are_enough() -> None:
 
 
 def test_passwords_show_nowhere() -> None:
-    loaded = settings(admin_tokens=["SENTINEL-2"])
+    loaded = settings(admin_tokens=["SENTINEL-sixteen"])
     assert "SENTINEL" not in repr(loaded) + str(loaded) + loaded.model_dump_json()
 
 
@@ -86,6 +86,10 @@ def test_passwords_show_nowhere() -> None:
         ({"public_base_url": "face.example"}, "public_base_url: must be http(s)://"),
         ({"public_base_url": "https://a.example/?x=1"}, "public_base_url: must be http(s)://"),
         ({"tls": {"cert": "a.pem"}}, "tls: cert and key belong together"),
+        ({"trusted_proxies": ["10.0.0.1/8"]}, "trusted_proxies.0: must be a network such as 10.0.0.0/8"),
+        ({"trusted_proxies": ["proxy.example"]}, "trusted_proxies.0: must be a network"),
+        ({"trusted_proxies": [True]}, "trusted_proxies.0: must be a network"),
+        ({"dispatch": {"spill_after_seconds": "1"}}, "dispatch.spill_after_seconds"),
         ({"static": {"store_url": "s3://bucket"}}, "static.store_url: is not built yet"),
         ({"features": {"api_key": "SENTINEL"}}, "features.api_key: is not built yet"),
     ],
@@ -98,10 +102,18 @@ def test_what_is_wrong_is_named(changes: dict[str, Any], words: str) -> None:
 @pytest.mark.parametrize("password", ["café-SENTINEL", "SENTINEL\n", " SENTINEL", "密码SENTINEL", "SENT\x7fINEL"])
 @pytest.mark.parametrize("key", ["shared_password", "admin_tokens"])
 def test_passwords_that_no_header_can_carry(password: str, key: str) -> None:
-    text = complaint(**{key: password if key == "shared_password" else [password]})
+    text = complaint(**{key: password if key == "shared_password" else [password * 2]})
     assert text.startswith(key)
-    assert "gRPC metadata" in text
+    assert "carry nothing else" in text or "carries nothing else" in text or "drops it" in text
     assert "SENT" not in text
+
+
+def test_admin_tokens_cannot_be_guessed() -> None:
+    assert settings(admin_tokens=["x" * 16]).admin_tokens[0].get_secret_value() == "x" * 16
+    assert complaint(admin_tokens=["x" * 16, "SENTINEL-short"]) == "admin_tokens.1: must have at least 16 characters"
+    same = "SENTINEL-of-everybody"
+    text = complaint(shared_password=same, admin_tokens=[same])
+    assert text == "admin_tokens: must differ from shared_password, which every worker knows"
 
 
 def test_an_empty_password() -> None:
@@ -117,17 +129,22 @@ def test_an_empty_password() -> None:
         (b"\xff", "not JSON"),
     ],
 )
-def test_files_that_are_no_configuration(tmp_path: Path, text: bytes, words: str) -> None:
-    path = tmp_path / "edge.json"
-    path.write_bytes(text)
+def test_files_that_are_no_configuration(text: bytes, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        load(path)
-    assert str(caught.value).startswith(f"{path}: {words}")
+        parse(text)
+    assert str(caught.value).startswith(words)
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="No such file"):
-        load(tmp_path / "none.json")
+        read(tmp_path / "none.json")
+
+
+def test_a_certificate_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "key.pem").write_text("no key")
+    with pytest.raises(ConfigError, match=r"^tls: .*cert\.pem: No such file"):
+        check_tls_files(settings(tls={"cert": str(tmp_path / "cert.pem"), "key": str(tmp_path / "key.pem")}).tls)
+    check_tls_files(settings().tls)
 
 
 def test_missing_keys_are_all_named() -> None:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import grpc
 import pytest
 from hair.analysis.v1 import measure_pb2
+from hair.worker.v1 import worker_service_pb2 as worker_pb2
+from starlette.middleware.base import BaseHTTPMiddleware
 
+from edge.app import create_app
+from edge.exchange import ApiExchanges
 from edge.pool.config import DispatchConfig, PoolConfig
+from edge.settings import parse
 from edge.upstream.channel import ChannelSecurity
 from edge.upstream.driver import Driver
-from tests.edge.rest import PHOTO, Rest, serving
+from tests.edge.rest import MEASURE, PHOTO, FakeMesh, Rest, eventually, serving
 from tests.fakes.worker import PASSWORD, Answer, FakeWorker, Refuse, png
 
 
@@ -109,15 +116,79 @@ async def test_patience_ends(rest: Rest, worker: FakeWorker) -> None:
     hold.release.set()
 
 
-async def test_a_client_that_leaves_frees_the_worker(rest: Rest, worker: FakeWorker) -> None:
+async def test_b38_a_worker_that_never_answers_costs_no_more_than_one_attempt(
+    tmp_path: Path, worker: FakeWorker
+) -> None:
+    dispatch = {"queue_wait_seconds": 0.2, "max_retries": 0, "request_timeout_seconds": 0.3}
+    config = PoolConfig(workers=(worker.address,), dispatch=DispatchConfig(**dispatch))
     hold = worker.hold()
-    request = asyncio.create_task(rest.measure())
+    async with serving(tmp_path, Driver(config, PASSWORD, ChannelSecurity())) as rest, asyncio.timeout(20):
+        response = await rest.measure()
+        assert response.status_code in {503, 504}
+        assert response.json()["code"] == 1007
+        assert int(response.headers["retry-after"]) >= 1
+        await eventually(lambda: slot_of(worker) == worker_pb2.SLOT_STATE_ABANDONED)
+        hold.release.set()
+        await eventually(lambda: slot_of(worker) == worker_pb2.SLOT_STATE_FREE)
+
+
+async def test_17_a_queued_call_is_answered_when_its_own_time_is_up(tmp_path: Path, worker: FakeWorker) -> None:
+    config = PoolConfig(workers=(worker.address,))
+    hold = worker.hold()
+    async with serving(tmp_path, Driver(config, PASSWORD, ChannelSecurity())) as rest:
+        running = asyncio.create_task(rest.measure())
+        await hold.started.wait()
+        begun_s = time.monotonic()
+        response = await rest.measure(headers={"X-Request-Timeout-Ms": "1000"})
+        assert 0.9 < time.monotonic() - begun_s < 15, "a busy machine is slow, but the running call is never awaited"
+        assert (response.status_code, response.json()["data"]["reason"]) == (504, "DEADLINE")
+        assert not running.done()
+        hold.release.set()
+        assert (await running).status_code == 200
+        assert len(worker.seen) == 1
+
+
+@pytest.mark.parametrize("leave", ["closes", "resets"])
+async def test_18_a_client_that_leaves_frees_the_worker(rest: Rest, worker: FakeWorker, leave: str) -> None:
+    hold = worker.hold()
+    _reader, writer = await rest.raw(form())
     await hold.started.wait()
-    request.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await request
+    if leave == "closes":
+        writer.close()
+    else:
+        writer.transport.abort()
+    async with asyncio.timeout(5):  # 1 s on a machine with time to spare
+        await eventually(lambda: slot_of(worker) == worker_pb2.SLOT_STATE_ABANDONED)
+    assert (await rest.measure()).json()["data"]["reason"] == "BUSY", "the slot is free when the thread has ended"
     hold.release.set()
+    await eventually(lambda: slot_of(worker) == worker_pb2.SLOT_STATE_FREE)
     assert (await rest.measure()).status_code == 200
+
+
+def test_19_no_middleware_stands_between_a_client_that_leaves_and_its_call(tmp_path: Path) -> None:
+    """Behind a `BaseHTTPMiddleware` nothing hears of it."""
+    content = {
+        "workers": ["127.0.0.1:1"],
+        "shared_password": PASSWORD,
+        "static": {"dir": str(tmp_path)},
+        "request_log": {"path": str(tmp_path / "log")},
+    }
+    app = create_app(parse(json.dumps(content).encode()), FakeMesh())
+    kinds = [middleware.cls for middleware in app.user_middleware]
+    assert kinds == [ApiExchanges]
+    assert BaseHTTPMiddleware not in ApiExchanges.__mro__
+
+
+def slot_of(worker: FakeWorker) -> int:
+    """What its status says of its slot."""
+    return worker.status().slot.state
+
+
+def form() -> bytes:
+    """A measure request, as it goes over the wire."""
+    part = b'--b\r\nContent-Disposition: form-data; name="image"; filename="p"\r\n\r\n' + PHOTO + b"\r\n--b--\r\n"
+    head = f"POST {MEASURE} HTTP/1.1\r\nHost: x\r\nContent-Type: multipart/form-data; boundary=b\r\n"
+    return head.encode() + f"Content-Length: {len(part)}\r\n\r\n".encode() + part
 
 
 async def test_monitor_follows_the_worker(rest: Rest, worker: FakeWorker) -> None:

@@ -1,0 +1,213 @@
+"""The configuration in force, and how a changed file takes its place while the edge runs.
+
+The file is read twice a second and judged by its content: written in place, renamed over, or behind a symbolic link
+that moved, on any file system. A good content is in force at once. Half of a file is never good, so what is not
+acceptable gets some time to become whole before it is called wrong, once; until it is good nothing changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import signal
+import stat
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import structlog
+
+from edge.pool.config import PoolConfig, PoolConfigError
+from edge.settings import ConfigError, Settings, parse, read
+from edge.upstream.channel import ChannelSecurity, ChannelSecurityError
+
+POLL_S = 0.5
+"""Between two looks at the file. One costs about 0.1 ms, most of it in a thread."""
+SETTLE_S = 2.0
+"""How long an unacceptable content must have stayed the same before it is called wrong: somebody may be writing."""
+HASH_DIGITS = 8
+"""Of the SHA-256 in hexadecimal: enough to compare with `sha256sum`, too few to find a password by."""
+
+TAKES_EFFECT: Mapping[str, Literal["live", "restart"]] = {
+    "listen": "restart",
+    "tls": "restart",
+    "public_base_url": "restart",
+    "workers": "live",
+    "primary_workers": "live",
+    "shared_password": "live",
+    "admin_tokens": "live",
+    "trusted_proxies": "live",
+    "worker_tls": "live",
+    "health_check": "live",
+    "dispatch": "live",
+    "limits": "live",
+    "static": "restart",
+    "features": "restart",
+    "docs": "restart",
+    "request_log": "restart",
+    "log_level": "restart",
+}
+"""Every key of the file: whether a change is in force at once, or waits for the next start."""
+
+Reconfigure = Callable[[PoolConfig, str, ChannelSecurity], Awaitable[None]]
+"""Takes workers, password and their TLS over; raises before it changes anything."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """A configuration file and what it held when the edge started."""
+
+    path: Path
+    content: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, path: Path) -> ConfigFile:
+        """Read it; raises `ConfigError`."""
+        return cls(path, read(path))
+
+
+@dataclass(slots=True)
+class InForce:
+    """The configuration by which the edge works now. Handlers read it anew for every request."""
+
+    settings: Settings
+    content_hash: str = ""
+    """First digits of the file's SHA-256; empty where the settings came from no file."""
+    version: int = 1
+    """Counts what was in force since the start."""
+    applied_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    awaiting_restart: tuple[str, ...] = ()
+    """Keys whose values in the file are not in force."""
+    problems: tuple[str, ...] = ()
+    """Why the file, as it is now, is not in force; empty when it is."""
+
+
+def merge(running: Settings, wanted: Settings) -> tuple[Settings, tuple[str, ...]]:
+    """What can be in force without a restart, and the keys whose wanted values cannot."""
+    waiting = tuple(
+        key for key, effect in TAKES_EFFECT.items() if effect == "restart" and _differs(running, wanted, key)
+    )
+    return wanted.model_copy(update={key: getattr(running, key) for key in waiting}), waiting
+
+
+def loose_permissions(path: Path) -> str:
+    """The mode of a file with passwords, such as `0644`, when others may use it or its group may write it; else empty.
+
+    A group that may read is a usual way to hand the file to a service.
+    """
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except OSError:  # that it cannot be read is told by whoever reads it
+        return ""
+    return f"{mode:04o}" if mode & (stat.S_IWGRP | stat.S_IRWXO) else ""
+
+
+def content_hash(content: bytes) -> str:
+    """What tells two contents of a file apart."""
+    return hashlib.sha256(content).hexdigest()[:HASH_DIGITS]
+
+
+class Reloader:
+    """Keeps `in_force` equal to the file."""
+
+    def __init__(self, file: ConfigFile, in_force: InForce, reconfigure: Reconfigure) -> None:
+        self._path = file.path
+        self._in_force = in_force
+        self._reconfigure = reconfigure
+        self._judged: bytes | None = file.content
+        """The content that was taken over, or called wrong, last; None: one that could not be read."""
+        self._doubted: tuple[bytes | None, float] | None = None
+        """A content that is not acceptable, and since when it has been the same."""
+        self._asked = asyncio.Event()
+
+    async def run(self) -> None:
+        """Watch the file, and SIGHUP, until cancelled."""
+        self._warn_of_permissions()
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGHUP, self._asked.set)
+        try:
+            while True:
+                await self._look(asked=await self._pause())
+        finally:
+            loop.remove_signal_handler(signal.SIGHUP)
+
+    async def _pause(self) -> bool:
+        """Wait until the next look is due; whether somebody asked for it."""
+        try:
+            async with asyncio.timeout(POLL_S):
+                await self._asked.wait()
+        except TimeoutError:
+            return False
+        self._asked.clear()
+        return True
+
+    async def _look(self, *, asked: bool) -> None:
+        """Read the file and judge it, unless it is as it was. Whoever asked hears the verdict at once."""
+        content, problem = await asyncio.to_thread(_read, self._path)
+        if content == self._judged and not asked:
+            self._doubted = None
+            return
+        problems = (problem,) if content is None else await self._take_over(content)
+        if problems and not asked and not self._settled(content):
+            return
+        self._judged, self._doubted = content, None
+        if problems:
+            self._in_force.problems = problems
+            log.error(
+                "configuration_refused",
+                file=str(self._path),
+                problems=problems,
+                version_in_force=self._in_force.version,
+            )
+
+    def _settled(self, content: bytes | None) -> bool:
+        now_s = time.monotonic()
+        if self._doubted is None or self._doubted[0] != content:
+            self._doubted = (content, now_s)
+        return now_s - self._doubted[1] >= SETTLE_S
+
+    async def _take_over(self, content: bytes) -> tuple[str, ...]:
+        """Put `content` in force as far as that goes without a restart; what is wrong with it, and then nothing was."""
+        running = self._in_force.settings
+        try:
+            settings, waiting = merge(running, parse(content))
+            await self._reconfigure(settings.pool(), settings.shared_password.get_secret_value(), settings.worker_tls)
+        except (ConfigError, PoolConfigError, ChannelSecurityError) as error:
+            return tuple(str(error).splitlines())
+        except Exception:  # a fault of ours ends neither the edge nor its watching
+            log.exception("configuration_failed_inside")
+            return ("could not be taken over: the log says where",)
+        now = self._in_force
+        now.settings, now.awaiting_restart, now.problems = settings, waiting, ()
+        now.version, now.content_hash, now.applied_at = now.version + 1, content_hash(content), datetime.now(UTC)
+        log.info(
+            "configuration_applied",
+            version=now.version,
+            content_hash=now.content_hash,
+            changed=[key for key in TAKES_EFFECT if _differs(running, settings, key)],
+        )
+        if waiting:
+            log.warning("configuration_waits_for_restart", keys=list(waiting))
+        self._warn_of_permissions()
+        return ()
+
+    def _warn_of_permissions(self) -> None:
+        if mode := loose_permissions(self._path):
+            log.warning("configuration_open_to_others", file=str(self._path), mode=mode)
+
+
+def _differs(first: Settings, second: Settings, key: str) -> bool:
+    return bool(getattr(first, key) != getattr(second, key))
+
+
+def _read(path: Path) -> tuple[bytes | None, str]:
+    """The file's content, or None and why it cannot be read."""
+    try:
+        return read(path), ""
+    except ConfigError as error:
+        return None, str(error)
