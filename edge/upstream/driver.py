@@ -82,6 +82,11 @@ class Driver:
         """The pool's states; never the password."""
         return f"<Driver {self._edge_id} {self._pool!r}>"
 
+    @property
+    def edge_id(self) -> str:
+        """With it the id of every call from here begins, at workers and in their logs."""
+        return self._edge_id
+
     async def start(self) -> None:
         """Resolve, probe and watch; returns when each worker was probed once, at most after the probe timeout."""
         self._home.settle()
