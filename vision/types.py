@@ -34,6 +34,8 @@ class Stage(StrEnum):
     SCALE = "scale"
     MEASURING = "measuring"
     DRAWING = "drawing"
+    DIFFUSION = "diffusion"
+    """One node of a diffusion workflow; it may load a model of its own first."""
     MODEL_LOAD = "model_load"
     CANARY = "canary"
 
@@ -46,6 +48,7 @@ STALL_AFTER_S: Mapping[Stage, float] = {
     Stage.SCALE: 10.0,
     Stage.MEASURING: 10.0,
     Stage.DRAWING: 10.0,
+    Stage.DIFFUSION: 120.0,
     Stage.MODEL_LOAD: 300.0,
     Stage.CANARY: 30.0,
 }

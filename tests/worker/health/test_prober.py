@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from tests.worker.web import COMFYUI, HTML, VLLM, Web, listening
 from worker.health.checks import CheckResult, CheckState
 from worker.health.deps import DependencyKind
 from worker.health.prober import Dependencies
@@ -18,37 +17,6 @@ from worker.settings import DependencySettings
 from worker.thresholds import Thresholds
 
 QUICK = Thresholds(dep_timeout_s=0.5, dep_retry_s=0.01)
-HTML = "<html>gateway</html>"
-COMFYUI = '{"queue_running": [], "queue_pending": []}'
-VLLM = '{"object": "list", "data": [{"id": "m", "object": "model"}]}'
-
-
-@contextmanager
-def server(status: int, body: str, *, wait_s: float = 0.0) -> Iterator[tuple[str, list[str]]]:
-    """`host:port` of a server that answers so, and the paths it was asked for."""
-    asked: list[str] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            asked.append(self.path)
-            time.sleep(wait_s)
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(body.encode())
-
-        def log_message(self, *_: object) -> None:
-            """Not into the test's output."""
-
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    listening.daemon_threads = True
-    thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"127.0.0.1:{listening.server_port}", asked
-    finally:
-        listening.shutdown()
-        thread.join()
-        listening.server_close()
 
 
 def free_port() -> int:
@@ -110,7 +78,8 @@ def decided(result: CheckResult) -> bool:
     ],
 )
 def test_what_each_kind_takes_for_good(kind: str, status: int, body: str, reason: str) -> None:
-    with server(status, body) as (target, _asked), probed(kind, target) as until:
+    web = Web(body, status=status)
+    with listening(web), probed(kind, web.target) as until:
         result = until(decided)
         assert (result.state, result.reason) == (CheckState.FAILING if reason else CheckState.PASSING, reason)
         assert result.evidence["answer_ms"] > 0
@@ -120,29 +89,31 @@ def test_what_each_kind_takes_for_good(kind: str, status: int, body: str, reason
     ("kind", "path"), [("http", ""), ("http", "/health"), ("comfyui", "/queue"), ("vllm", "/v1/models")]
 )
 def test_targets_are_addresses_or_urls(kind: str, path: str) -> None:
-    with server(200, VLLM) as (target, asked):
-        url = f"http://{target}{path if kind == 'http' else ''}"
-        for name in (url, target):
+    web = Web(VLLM)
+    with listening(web):
+        url = f"http://{web.target}{path if kind == 'http' else ''}"
+        for name in (url, web.target):
             with probed(kind, name) as until:
                 until(decided)
-        assert asked[0] == (path or "/")
-        assert set(asked) <= {path or "/", "/"}
+        assert web.asked[0] == (path or "/")
+        assert set(web.asked) <= {path or "/", "/"}
 
 
 @pytest.mark.parametrize("kind", list(DependencyKind))
-def test_refused_is_down_at_once_and_back_when_it_listens(kind: str) -> None:
-    port = free_port()
-    with probed(kind, f"127.0.0.1:{port}") as until:
-        assert until(decided).reason == "ECONNREFUSED"
-        if kind == DependencyKind.TCP:
-            with socket.create_server(("127.0.0.1", port)):
-                until(lambda result: result.state is CheckState.PASSING)
-            until(lambda result: result.state is CheckState.FAILING)
+def test_refused_is_down_and_it_is_back_when_it_listens_again(kind: DependencyKind) -> None:
+    web = Web(VLLM)
+    with listening(web), probed(kind, web.target) as until:
+        for _time in range(2):
+            until(lambda result: result.state is CheckState.PASSING)
+            web.go()
+            assert until(lambda result: result.state is CheckState.FAILING).reason == "ECONNREFUSED"
+            web.come()
 
 
 def test_slow_to_answer_is_not_down_and_never_answering_is() -> None:
     """B71, B85."""
-    with server(200, COMFYUI, wait_s=0.2) as (target, _asked), probed("comfyui", target) as until:
+    web = Web(wait_s=0.2)
+    with listening(web), probed("comfyui", web.target) as until:
         slow = until(lambda result: result.evidence.get("answer_ms", 0) >= 200)
         assert slow.state is CheckState.PASSING
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -158,5 +129,6 @@ def test_a_name_that_resolves_to_nothing_is_a_problem_not_an_end() -> None:
 
 def test_proxies_of_the_environment_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{free_port()}")
-    with server(200, HTML) as (target, _asked), probed("http", target) as until:
+    web = Web()
+    with listening(web), probed("http", web.target) as until:
         assert until(decided).state is CheckState.PASSING
