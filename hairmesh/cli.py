@@ -8,10 +8,12 @@ from typing import Annotated
 
 import typer
 
+from hairmesh.watch.command import ScriptCommand, watch
+
 app = typer.Typer(
     name="hairmesh",
     help=(
-        "HairMesh on one machine: model files, a demonstration, a local service, a view into a pool.\n\n"
+        "HairMesh on one machine: model files, a demonstration, a local service, a view into a pool, a watchdog.\n\n"
         "The two servers have commands of their own: `hairmesh-worker --config FILE` computes, "
         "`hairmesh-edge --config FILE` speaks REST."
     ),
@@ -113,6 +115,9 @@ def status(
     from hairmesh import status as seen
 
     sys.exit(seen.run(url, token_file, once=once, as_json=as_json, interval_s=interval, out=out))
+
+
+app.command("watch", cls=ScriptCommand)(watch)
 
 
 @app.command()

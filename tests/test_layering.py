@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+WATCHDOG = ROOT / "worker" / "health" / "watchdog"
 DECIDES = {
     *(f"edge.pool.{path.stem}" for path in (ROOT / "edge" / "pool").glob("*.py") if path.stem != "__init__"),
     "hairmesh.wire",
@@ -23,7 +24,9 @@ DECIDES = {
     "worker.health.freshness",
     "worker.health.growth",
     "worker.health.report",
+    "worker.health.probes.comfyui",
     "worker.health.verdict",
+    *(f"worker.health.watchdog.{path.stem}" for path in WATCHDOG.glob("*.py") if path.stem != "__init__"),
     "worker.service_times",
     "worker.slot",
     "worker.thresholds",

@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import count
 
+PROMPT_TOKENS = 1000
+"""Of a request that reads its prompt for a while, counted when it has been read."""
+
 
 @dataclass(slots=True)
 class Request:
@@ -44,7 +47,7 @@ class Engine:
             for request in running:
                 if request.silent_s:
                     request.silent_s = _left(request.silent_s, span_s)
-                    self.prompted += span_s / self.step_s
+                    self.prompted += PROMPT_TOKENS if not request.silent_s else 0
                 else:
                     request.work_s = _left(request.work_s, span_s)
             if speaking:
@@ -62,11 +65,11 @@ class VllmServer:
     """API server and engines. `at_s` of each method never goes back."""
 
     def __init__(self, *, engines: int = 1, slots: int = 2, load_s: float = 240.0, at_s: float = 0.0) -> None:
-        self._make = lambda: [Engine(slots=slots) for _ in range(engines)]
+        self._count, self._slots = engines, slots
         self._load_s = load_s
         self._numbers = count()
         self._now_s = at_s
-        self.engines = self._make()
+        self.engines = self._fresh()
         self.up_from_s = self.started_s = at_s
         self.finished: set[int] = set()
         self.failed: set[int] = set()
@@ -103,10 +106,13 @@ class VllmServer:
     def restart(self) -> None:
         """What runs or waits is answered 500; the port opens again when the models are loaded."""
         self.failed |= {request.number for engine in self.engines for request in engine.queue}
-        self.engines = self._make()
+        self.engines = self._fresh()
         self.restarts.append(self._now_s)
         self.started_s = self._now_s
         self.up_from_s = self._now_s + self._load_s
+
+    def _fresh(self) -> list[Engine]:
+        return [Engine(slots=self._slots) for _ in range(self._count)]
 
 
 def _left(have_s: float, spent_s: float) -> float:

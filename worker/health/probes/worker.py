@@ -41,3 +41,24 @@ def read_status(status: WorkerStatus, *, at_s: float, now_epoch_s: float, grace_
         problem="" if status.state == SERVING_STATE_SERVING else f"does not serve: {reasons}",
         condemned="" if status.live else f"says that only a restart helps: {reasons}",
     )
+
+
+def read_liveness(*, live: bool, at_s: float) -> Look:
+    """The look that the health service's `liveness` amounts to, which is all that a worker tells without password."""
+    reading = Reading(
+        at_s=at_s,
+        boot_id="",
+        start_time_s=None,
+        counter=None,
+        in_flight=0,
+        waiting=0,
+        stage="",
+        stall_after_s=0.0,
+    )
+    return Look(
+        at_s,
+        Answer.READ,
+        {"": reading},
+        problem="without the password only liveness is known",
+        condemned="" if live else "says that only a restart helps",
+    )

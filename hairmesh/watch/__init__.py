@@ -1,0 +1,1 @@
+"""`hairmesh watch`: the shell around `worker.health.watchdog`. Here are clock, network, lock and restart command."""
