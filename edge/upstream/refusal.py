@@ -12,7 +12,12 @@ from google.rpc import error_details_pb2, status_pb2
 
 from edge.calls import DetailValue
 from edge.pool.events import Code
-from hairmesh.wire import ERROR_DOMAIN
+from hairmesh.wire import ERROR_DOMAIN, MAX_MESSAGE_BYTES
+
+TOO_LARGE = "BODY_TOO_LARGE"
+"""Reason of a message above `MAX_MESSAGE_BYTES`, request or answer: another worker would not take it either."""
+_TOO_LARGE_SAYS = "message larger than max"
+"""In what gRPC says of one, on either side. Its code is that of a busy slot, which comes with the worker's reason."""
 
 _DETAILS_KEY = "grpc-status-details-bin"
 _INTEGER = re.compile(r"[+-]?[0-9]{1,15}")
@@ -25,7 +30,7 @@ class Refusal:
 
     code: Code
     reason: str = ""
-    """The worker's own; empty when the status was not made by its code."""
+    """The worker's own, or `TOO_LARGE`; empty when the status was not made by its code."""
     details: Mapping[str, DetailValue] = field(default_factory=dict)
     """Measured value and limit; numbers as numbers."""
     field: str = ""
@@ -38,6 +43,8 @@ def read(error: grpc.aio.AioRpcError) -> Refusal:
     code = Code[error.code().name]
     packed = (error.trailing_metadata() or {}).get(_DETAILS_KEY)
     if not isinstance(packed, bytes):
+        if code is Code.RESOURCE_EXHAUSTED and _TOO_LARGE_SAYS in (error.details() or ""):
+            return Refusal(code, TOO_LARGE, {"max_bytes": MAX_MESSAGE_BYTES})
         return Refusal(code)
     info, at_fault, retry = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest(), error_details_pb2.RetryInfo()
     try:

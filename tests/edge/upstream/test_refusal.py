@@ -7,8 +7,8 @@ import pytest
 from google.rpc import error_details_pb2, status_pb2
 
 from edge.pool.events import Code
-from edge.upstream.refusal import Refusal, read
-from hairmesh.wire import ERROR_DOMAIN
+from edge.upstream.refusal import TOO_LARGE, Refusal, read
+from hairmesh.wire import ERROR_DOMAIN, MAX_MESSAGE_BYTES
 
 
 def error(*trailing: tuple[str, bytes], code: grpc.StatusCode = grpc.StatusCode.INTERNAL) -> grpc.aio.AioRpcError:
@@ -62,3 +62,13 @@ def test_damaged_details_are_left_out() -> None:
 @pytest.mark.parametrize("code", [code for code in grpc.StatusCode if code is not grpc.StatusCode.OK])
 def test_every_code_has_its_name_in_the_pool(code: grpc.StatusCode) -> None:
     assert read(error(code=code)).code.value == code.name
+
+
+@pytest.mark.parametrize("side", ["CLIENT: Sent", "CLIENT: Received", "SERVER: Sent", "SERVER: Received"])
+def test_a_message_above_the_limit_is_told_from_a_busy_slot_and_from_any_other_exhaustion(side: str) -> None:
+    exhausted = grpc.StatusCode.RESOURCE_EXHAUSTED
+    empty = grpc.aio.Metadata()
+    too_large = grpc.aio.AioRpcError(exhausted, empty, empty, details=f"{side} message larger than max (5 vs. 4)")
+    assert read(too_large) == Refusal(Code.RESOURCE_EXHAUSTED, TOO_LARGE, {"max_bytes": MAX_MESSAGE_BYTES})
+    other = grpc.aio.AioRpcError(exhausted, empty, empty, details="Bandwidth exhausted")
+    assert read(other) == Refusal(Code.RESOURCE_EXHAUSTED)

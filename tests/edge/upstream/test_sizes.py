@@ -1,0 +1,54 @@
+"""Field report B39: messages about gRPC's default limit of 4 MiB, and above our own."""
+
+from __future__ import annotations
+
+import pytest
+from hair.analysis.v1 import measure_pb2
+
+from edge.calls import Call, CallFailedError
+from hairmesh.wire import MAX_MESSAGE_BYTES
+from tests.edge.upstream.conftest import MakeDriver, MakeWorkers
+from tests.fakes.worker import Answer
+
+MIB = 1024 * 1024
+ABOVE_OURS = MAX_MESSAGE_BYTES + 1
+
+
+def call(photo_bytes: int = 1) -> Call:
+    message = measure_pb2.MeasureRequest()
+    message.photo.data = bytes(photo_bytes)
+    return Call("Measure", message, "request-1")
+
+
+@pytest.mark.parametrize("size_bytes", [4 * MIB - 100, 4 * MIB, 5 * MIB, 40 * MIB])
+async def test_b39_pictures_about_the_default_limit_pass_both_ways(
+    workers: MakeWorkers, driver: MakeDriver, size_bytes: int
+) -> None:
+    (worker,) = await workers(1)
+    answer = measure_pb2.MeasureResponse()
+    answer.annotated_image.data = bytes(size_bytes)
+    worker.script.append(Answer(response=answer))
+    mesh = await driver(worker.address)
+    outcome = await mesh.call(call(size_bytes))
+    assert isinstance(outcome.response, measure_pb2.MeasureResponse)
+    assert len(outcome.response.annotated_image.data) == size_bytes
+    assert len(worker.seen[0].request) > size_bytes
+
+
+@pytest.mark.parametrize("way", ["request", "answer"])
+async def test_b39_above_our_limit_is_nobodys_fault_and_not_tried_again(
+    workers: MakeWorkers, driver: MakeDriver, way: str
+) -> None:
+    first, second = await workers(2)
+    mesh = await driver(first.address, second.address)
+    answer = measure_pb2.MeasureResponse()
+    answer.annotated_image.data = bytes(ABOVE_OURS if way == "answer" else 1)
+    first.default = second.default = Answer(response=answer)
+    with pytest.raises(CallFailedError) as caught:
+        await mesh.call(call(ABOVE_OURS if way == "request" else 1))
+    assert (caught.value.reason, caught.value.attempts) == ("BODY_TOO_LARGE", 1)
+    assert caught.value.details == {"max_bytes": MAX_MESSAGE_BYTES}
+    assert mesh.online().healthy == 2
+    first.default = second.default = Answer()
+    for _ in range(2):
+        assert (await mesh.call(call())).attempts == 1, "both slots are free"
