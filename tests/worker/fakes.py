@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -32,12 +34,15 @@ from vision.types import (
 
 OK = b"ok"
 NO_FACE = b"no face"
+"""Followed by ` slowly`: after a moment."""
 BREAKS = b"breaks"
 """A stage raises."""
 LOSES_ACCELERATOR = b"loses the accelerator"
 BIG_ANSWER = b"big answer"
 HOLDS = b"holds"
 """Computes with steps until `release` is set or the call is given up."""
+SPAWNS = b"spawns"
+"""Starts a child process, as the decoder of rare formats does."""
 TAKES_1_S = b"takes a second"
 FROZEN = b"frozen"
 """Computes without any step until `release` is set."""
@@ -127,6 +132,10 @@ class FakePipeline:
         return MeasureResult(facts(), EncodedImage(png, 4, 3) if options.annotate else None)
 
     def _act(self, data: bytes, progress: Progress) -> None:
+        if data.startswith(SPAWNS):
+            subprocess.run([sys.executable, "-S", "-c", ""], check=True)
+        if data.startswith(NO_FACE + b" slowly"):
+            time.sleep(0.3)
         if data.startswith(NO_FACE):
             raise PhotoError(Reason.NO_FACE, {"faces": 0})
         if data.startswith(BREAKS):

@@ -75,8 +75,8 @@ class Client:
     ) -> aio.UnaryUnaryCall[measure_pb2.MeasureRequest, measure_pb2.MeasureResponse]:
         return self.analyze.Measure(request(data, **fields), timeout=timeout_s, metadata=metadata or self.token)
 
-    async def status(self) -> pb.WorkerStatus:
-        response = await self.worker.GetStatus(pb.GetStatusRequest(), metadata=self.token, timeout=5)
+    async def status(self, metadata: Metadata | None = None) -> pb.WorkerStatus:
+        response = await self.worker.GetStatus(pb.GetStatusRequest(), metadata=metadata or self.token, timeout=5)
         return response.status
 
     async def until(self, good: Callable[[pb.WorkerStatus], bool]) -> pb.WorkerStatus:

@@ -14,9 +14,10 @@ from hair.worker.v1 import worker_service_pb2 as pb
 
 from hairmesh.wire import ANALYZE_SERVICE, TOKEN_KEY
 from tests.worker import raw_http2
-from tests.worker.fakes import BREAKS, FROZEN, HOLDS, NO_FACE, OK, TAKES_1_S
-from tests.worker.harness import NOT_SERVING, PASSWORD, SERVING, TOKEN, Client, refused, request
+from tests.worker.fakes import BREAKS, FROZEN, HOLDS, LOSES_ACCELERATOR, NO_FACE, OK, TAKES_1_S
+from tests.worker.harness import NOT_SERVING, PASSWORD, SERVING, TOKEN, Client, Metadata, refused, request
 from tests.worker.processes import ROOT, fake_worker, process, write_config
+from worker.server import EXIT_ACCELERATOR_LOST
 
 MEASURE = f"/{ANALYZE_SERVICE}/Measure"
 
@@ -62,6 +63,31 @@ async def test_compute_thread_that_never_ends_does_not_hold_the_process(tmp_path
         assert (code, info.reason) == (grpc.StatusCode.UNAVAILABLE, "DRAINING")
         assert await worker.end() == 0
         assert '"compute_thread_ended": false' in worker.lines[-1]
+
+
+async def test_lost_accelerator_is_said_at_once_and_ends_the_process_after_edges_have_heard(tmp_path: Path) -> None:
+    """B64: latched, drained, and gone with a code of its own, so that a supervisor starts a new process."""
+    config = write_config(tmp_path / "w.json", drain_delay_seconds=0.5)
+    async with fake_worker(config) as (worker, client):
+        code, info, _details = await refused(client.measure(LOSES_ACCELERATOR))
+        assert (code, info.reason) == (grpc.StatusCode.UNAVAILABLE, "ACCELERATOR")
+        status = await client.status()
+        assert (status.state, status.cause, status.live) == (pb.SERVING_STATE_NOT_SERVING, "accelerator", False)
+        assert [await client.check(name) for name in ("", "liveness")] == [NOT_SERVING] * 2
+        _code, info, _details = await refused(client.measure(OK))
+        assert info.reason == "ACCELERATOR"
+        await client.until(lambda status: status.state == pb.SERVING_STATE_DRAINING)
+        assert await worker.end() == EXIT_ACCELERATOR_LOST
+        assert '"accelerator_lost_for_good"' in "".join(worker.lines)
+
+
+async def test_a_signal_while_the_accelerator_is_lost_ends_in_order_as_asked(tmp_path: Path) -> None:
+    config = write_config(tmp_path / "w.json", drain_delay_seconds=3600)
+    async with fake_worker(config) as (worker, client):
+        await refused(client.measure(LOSES_ACCELERATOR))
+        await worker.event("accelerator_lost_for_good")
+        worker.signal(signal.SIGTERM)
+        await client.until(lambda status: status.state == pb.SERVING_STATE_DRAINING)
 
 
 async def test_a_signal_while_the_port_opens_ends_in_order_too() -> None:
@@ -120,6 +146,56 @@ async def test_passwords_rotate_without_a_restart(tmp_path: Path) -> None:
         code, info, _details = await refused(client.measure(OK, metadata=TOKEN))
         assert (code, info.reason) == (grpc.StatusCode.UNAUTHENTICATED, "WRONG_PASSWORD")
         await client.measure(OK, metadata=new)
+
+
+class Traffic:
+    """One call behind the other, with the password of the moment; ends with the first that fails."""
+
+    def __init__(self, client: Client, token: Metadata) -> None:
+        self.token = token
+        self.answered = 0
+        self.task = asyncio.create_task(self._run(client))
+
+    async def more(self, calls: int) -> None:
+        """Until so many more were answered."""
+        enough = self.answered + calls
+        while self.answered < enough:
+            assert not self.task.done(), self.task.exception()
+            await asyncio.sleep(0)
+
+    async def _run(self, client: Client) -> None:
+        while True:
+            await client.measure(OK, metadata=self.token)
+            self.answered += 1
+
+
+@pytest.mark.parametrize("edge_first", [True, False])
+async def test_passwords_rotate_in_either_order_under_traffic(tmp_path: Path, edge_first: bool) -> None:
+    """No call with an accepted password fails, nor does a stream opened with one that is accepted no more."""
+    config = write_config(tmp_path / "w.json")
+    old, new = TOKEN, ((TOKEN_KEY, "new-password"),)
+    async with fake_worker(config) as (worker, client):
+        stream = client.worker.WatchStatus(pb.WatchStatusRequest(), metadata=old, timeout=60)
+        await stream.read()
+        traffic = Traffic(client, old)
+        if edge_first:  # the worker has not heard of it: the edge goes on with the previous one
+            _code, info, _details = await refused(client.status(new))
+            assert info.reason == "WRONG_PASSWORD"
+            write_config(config, accept_passwords=["new-password", PASSWORD])
+        else:
+            write_config(config, accept_passwords=[PASSWORD, "new-password"])
+        await worker.event("passwords_changed", count=2)
+        await traffic.more(20)
+        traffic.token = new
+        await traffic.more(20)
+        write_config(config, accept_passwords=["new-password"])
+        await worker.event("passwords_changed", count=1)
+        await traffic.more(20)
+        traffic.task.cancel()
+        _code, info, _details = await refused(client.status(old))
+        assert info.reason == "WRONG_PASSWORD"
+        assert isinstance(await stream.read(), pb.WatchStatusResponse)
+        stream.cancel()
 
 
 async def test_log_has_one_line_per_call_and_neither_passwords_nor_pictures(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,6 +55,15 @@ def test_free_space_that_swings_changes_the_state_rarely(free_gib: list[float]) 
         last_out = max((out for out in went_out if out < back), default=0)
         assert (back - last_out) * BEAT_S >= T.disk_out_min_s
         assert all(free >= 6.0 for free in free_gib[back - int(T.disk_out_min_s / BEAT_S) + 1 : back + 1])
+
+
+@given(st.floats(4.5, 6.5), st.lists(st.floats(-0.499, 0.499), min_size=1, max_size=300))
+def test_free_space_that_swings_around_either_mark_changes_the_state_at_most_once(
+    middle_gib: float, swings_gib: list[float]
+) -> None:
+    """Scenario 33: the way out and the way back lie a whole GiB apart, and going out is never put off."""
+    seen = states(disk(), [middle_gib + swing_gib for swing_gib in swings_gib])
+    assert sum(later is not earlier for earlier, later in itertools.pairwise(seen)) <= 1
 
 
 def test_reasons_name_what_is_wrong() -> None:
