@@ -1,0 +1,53 @@
+"""A file system of its own that can really be filled, emptied and made read-only."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+
+@dataclass(frozen=True)
+class SmallDisk:
+    """A mounted tmpfs."""
+
+    path: Path
+
+    @property
+    def _ballast(self) -> Path:
+        return self.path / "ballast"
+
+    def fill(self, *, leave_bytes: int = 0) -> None:
+        """Take all the space but `leave_bytes`, at once."""
+        with self._ballast.open("ab") as file:
+            room = os.fstatvfs(file.fileno())
+            os.posix_fallocate(file.fileno(), file.tell(), room.f_bavail * room.f_frsize - leave_bytes)
+
+    def free(self) -> None:
+        """Give it back."""
+        self._ballast.unlink()
+
+    def remount(self, how: str) -> None:
+        """`ro` or `rw`."""
+        subprocess.run(["mount", "-o", f"remount,{how}", self.path], check=True)
+
+
+@contextmanager
+def small_disk(path: Path, size_bytes: int) -> Iterator[SmallDisk]:
+    """A tmpfs of that size mounted at `path`; skips the test where this user may not mount."""
+    path.mkdir(parents=True)
+    options = f"size={size_bytes},mode=700"
+    mount = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, "tmpfs", path], capture_output=True, text=True, check=False
+    )
+    if mount.returncode != 0:
+        pytest.skip(f"needs to mount a tmpfs, which is refused here: {mount.stderr.strip()}")
+    try:
+        yield SmallDisk(path)
+    finally:
+        subprocess.run(["umount", "--lazy", path], check=True)
