@@ -85,6 +85,8 @@ class SeenCall:
     request: bytes = field(repr=False)
     metadata: Mapping[str, str | bytes] = field(repr=False)
     time_left_s: float | None
+    peer: str
+    """Address and port of the connection it came over."""
 
     @property
     def call_id(self) -> str:
@@ -101,12 +103,15 @@ class FakeWorker:
         password: str = PASSWORD,
         default: Behaviour | None = None,
         credentials: grpc.ServerCredentials | None = None,
+        host: str = "127.0.0.1",
     ) -> None:
         self.password = password
         self.former_password = ""
         """Accepted as well, unless empty."""
         self.credentials = credentials
         """TLS; None: plaintext."""
+        self.host = host
+        """Any address of this machine: several workers can have the same port on different ones."""
         self.default: Behaviour = default or Answer()
         self.script: deque[Behaviour] = deque()
         """What the next calls do, one each; then `default`, or `growth` for the slow ones."""
@@ -156,10 +161,10 @@ class FakeWorker:
         health_pb2_grpc.add_HealthServicer_to_server(_Health(self), self._server)
         worker_service_pb2_grpc.add_WorkerServiceServicer_to_server(_Status(self), self._server)
         if self.credentials is None:
-            port = self._server.add_insecure_port(f"127.0.0.1:{port}")
+            port = self._server.add_insecure_port(f"{self.host}:{port}")
         else:
-            port = self._server.add_secure_port(f"127.0.0.1:{port}", self.credentials)
-        self.address = f"127.0.0.1:{port}"
+            port = self._server.add_secure_port(f"{self.host}:{port}", self.credentials)
+        self.address = f"{self.host}:{port}"
         await self._server.start()
 
     async def stop(self, *, grace_s: float | None = None) -> None:
@@ -194,6 +199,11 @@ class FakeWorker:
         held = Hold(then=then or Answer())
         self.script.append(held)
         return held
+
+    @property
+    def watchers(self) -> int:
+        """Health and status streams that are open."""
+        return len(self._listeners)
 
     @property
     def computing(self) -> int:
@@ -241,7 +251,8 @@ class FakeWorker:
         self, method: str, request: bytes, context: Context, default: Behaviour
     ) -> tuple[Behaviour, SeenCall]:
         """Note the call, and refuse it or say what is to be done."""
-        call = SeenCall(method, request, dict(context.invocation_metadata() or ()), context.time_remaining())
+        metadata = dict(context.invocation_metadata() or ())
+        call = SeenCall(method, request, metadata, context.time_remaining(), context.peer())
         self.seen.append(call)
         await self.check_password(context)
         if self.refuses is not None:
