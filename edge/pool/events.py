@@ -17,15 +17,25 @@ class Cause(StrEnum):
     """Why an endpoint is not SERVING."""
 
     UNREACHABLE = "unreachable"
+    """No connection."""
     PROBE = "probe"
+    """Probes fail, or say no without a reason that the pool knows."""
     STALLED = "stalled"
+    """Its progress stands still: a restart is needed."""
     DISK = "disk"
+    """Its disk is full."""
     DEPENDENCY = "dependency"
+    """A server that it needs is down."""
     MODELS = "models"
+    """Its models are not there yet, or not the right ones."""
     ACCELERATOR = "accelerator"
+    """Its accelerator fails until a new process starts."""
     AUTH = "auth"
+    """It does not take our password."""
     PASSIVE = "passive"
+    """A call failed on it, whatever its health says."""
     DRAINING = "draining"
+    """It is going: no new calls, the running one ends."""
 
 
 class Code(StrEnum):
@@ -306,11 +316,14 @@ class AskStatus:
     endpoint: str
 
 
+Level = Literal["info", "warning"]
+
+
 @dataclass(frozen=True, slots=True)
 class Log:
     """One structured line."""
 
-    level: Literal["info", "warning"]
+    level: Level
     event: str
     fields: Mapping[str, object] = field(default_factory=dict)
 
