@@ -9,12 +9,11 @@ import pytest
 from hair.analysis.v1 import analyze_service_pb2_grpc, measure_pb2
 from structlog.testing import capture_logs
 
-from edge.pool.config import DispatchConfig, HealthCheckConfig
+from edge.pool.config import HealthCheckConfig
 from hairmesh import wire
-from tests.edge.rest import ANNOTATED, measured
 from tests.edge.upstream.conftest import MakeDriver, MakeWorkers, until
 from tests.fakes.worker import Answer, FakeWorker, Refuse
-from tests.scenarios.common import OFTEN, call, ends, failure, taken_out, worker_of
+from tests.scenarios.common import OFTEN, call, ends, taken_out, worker_of
 from tests.scenarios.conftest import Edge, MakeEdge
 
 DAMAGED = Refuse(grpc.StatusCode.INVALID_ARGUMENT, "DAMAGED_IMAGE", {"format": "JPEG"})
@@ -85,46 +84,9 @@ async def test_b71_a_slow_spell_on_every_worker_takes_nobody_out(workers: MakeWo
     assert mesh.online().healthy == 3
 
 
-def _answer_of(size_bytes: int) -> Answer:
-    """A response message of exactly this size on the wire."""
-    response = measured()
-    response.annotated_image.data = b""
-    response.annotated_image.data = ANNOTATED + bytes(size_bytes)
-    excess = response.ByteSize() - size_bytes
-    response.annotated_image.data = ANNOTATED + bytes(size_bytes - excess)
-    assert response.ByteSize() == size_bytes
-    return Answer(response=response)
-
-
-@pytest.mark.parametrize("size_bytes", [4 * 1024 * 1024, 4 * 1024 * 1024 + 1, 5_000_000])
-async def test_b39_messages_above_grpcs_own_limit_pass_in_both_directions(
-    workers: MakeWorkers, driver: MakeDriver, size_bytes: int
-) -> None:
-    (worker,) = await workers(1)
-    worker.default = _answer_of(size_bytes)
-    mesh = await driver(worker.address)
-    asked = call(photo=bytes(size_bytes - call(photo=b"").message.ByteSize()))
-    outcome = await mesh.call(asked)
-    assert outcome.response.ByteSize() == size_bytes
-    assert len(worker.seen[0].request) == asked.message.ByteSize() >= size_bytes
-
-
-async def test_b39_an_answer_above_our_limit_is_no_strike_and_not_tried_again(
-    workers: MakeWorkers, driver: MakeDriver
-) -> None:
-    pool = await workers(2)
-    for worker in pool:
-        worker.default = _answer_of(wire.MAX_MESSAGE_BYTES + 1)
-    mesh = await driver(*(worker.address for worker in pool))
-    error = await failure(mesh, call())
-    assert (error.reason, error.attempts) == ("WORKER_FAILED", 1)
-    assert mesh.online().healthy == 2
-    assert sum(len(worker.seen) for worker in pool) == 1
-
-
 async def test_b39_a_body_above_the_edges_limit_is_413_and_reaches_nobody(workers: MakeWorkers, edge: MakeEdge) -> None:
     (worker,) = await workers(1)
-    rest, _ = await edge(worker.address, dispatch=DispatchConfig())
+    rest, _ = await edge(worker.address)
     response = await rest.measure(bytes(5_000_000))
     assert (response.status_code, response.json()["code"]) == (413, 1004)
     assert worker.seen == []
