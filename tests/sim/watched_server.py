@@ -1,0 +1,93 @@
+"""The real watchdog over a simulated vLLM server on virtual time: what a shell would do, without any waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.fakes.vllm_engine import VllmServer
+from tests.fakes.vllm_metrics import Flavour, render
+from worker.health.probes.vllm import read_metrics
+from worker.health.watchdog.limits import Limits
+from worker.health.watchdog.looks import Answer, CanaryResult, Look
+from worker.health.watchdog.policy import Action, Decision, Watchdog
+
+EPOCH_S = 1_790_000_000.0
+"""Seconds since the epoch when virtual time began."""
+CANARY_S = 0.05
+"""One token."""
+
+
+class Watched:
+    """`server` under a watchdog that looks when told to. `text` changes what its `/metrics` says."""
+
+    def __init__(
+        self,
+        server: VllmServer,
+        limits: Limits | None = None,
+        *,
+        flavour: Flavour = Flavour.V1,
+        text: Callable[[str], str] = str,
+        begun_s: float = 0.0,
+    ) -> None:
+        self.server = server
+        self.limits = limits or Limits()
+        self.flavour = flavour
+        self.text = text
+        self.answer: Answer | None = None
+        """Instead of metrics, while set."""
+        self.canary_error = False
+        """Whether the server refuses test requests, as it does without its API key."""
+        self.canaries: list[float] = []
+        """When they were sent."""
+        self._dog = Watchdog(self.limits, canaries=True, begun_s=begun_s)
+        self._numbers: list[int] = []
+        self._sent_s = 0.0
+
+    def run(self, from_s: float, to_s: float) -> list[Decision]:
+        """Look every interval."""
+        count = int((to_s - from_s) / self.limits.interval_s)
+        return [self.look(from_s + n * self.limits.interval_s) for n in range(count)]
+
+    def look(self, at_s: float) -> Decision:
+        """Look once, and do what follows."""
+        self.server.advance(at_s)
+        self._hear(at_s)
+        decision = self._dog.see(self._seen(at_s))
+        if decision.action is Action.CANARY:
+            self.canaries.append(at_s)
+            self._dog.canary_sent(at_s)
+            self._sent_s = at_s
+            self._numbers = [self.server.submit(CANARY_S) for _ in range(decision.finding.canaries_wanted)]
+            if self.canary_error:
+                self._end(at_s, CanaryResult.ERROR)
+        elif decision.action is Action.RESTART:
+            self._numbers = []
+            self.server.restart()
+            self._dog.restarted(at_s)
+        return decision
+
+    def _seen(self, at_s: float) -> Look:
+        if not self.server.listens:
+            return Look(at_s, Answer.REFUSED)
+        if self.answer is not None:
+            return Look(at_s, self.answer, problem="metrics: HTTP 500")
+        written = render(self.server.engines, self.flavour, EPOCH_S + self.server.started_s)
+        now_epoch_s = EPOCH_S + at_s
+        return read_metrics(self.text(written), at_s=at_s, now_epoch_s=now_epoch_s, grace_s=self.limits.grace_s)
+
+    def _hear(self, at_s: float) -> None:
+        numbers = set(self._numbers)
+        if not numbers:
+            return
+        if numbers & self.server.failed:
+            self._end(at_s, CanaryResult.ERROR)
+        elif numbers <= self.server.finished:
+            self._end(at_s, CanaryResult.PASSED)
+        elif at_s - self._sent_s >= self.limits.canary_timeout_s:
+            self._end(at_s, CanaryResult.TIMED_OUT)
+
+    def _end(self, at_s: float, result: CanaryResult) -> None:
+        for number in self._numbers:
+            self.server.abort(number)
+        self._numbers = []
+        self._dog.canary_ended(at_s, result)
