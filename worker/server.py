@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import time
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
@@ -249,6 +250,7 @@ async def serve(
     `config_path`, `environ` and `listen` are those the settings were read from: the file is watched for passwords.
     """
     thresholds = thresholds or Thresholds()
+    sys.setswitchinterval(thresholds.gil_switch_s)
     asked = _watch_signals()  # first of all: a signal while the port opens ends the worker in order as well
     notify = SystemdNotify.from_environment(thresholds)
     worker = await Worker.start(settings, load_pipeline=load_pipeline, thresholds=thresholds, notify=notify)

@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -68,13 +68,13 @@ def write_config(path: Path, **changes: object) -> Path:
 
 
 @contextlib.asynccontextmanager
-async def process(*arguments: str, **environ: str) -> AsyncIterator[Process]:
+async def process(*arguments: str, environ: Mapping[str, str] | None = None) -> AsyncIterator[Process]:
     child = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         *arguments,
         cwd=ROOT,
-        env={**os.environ, **environ},
+        env={**os.environ, **(environ or {})},
         stderr=asyncio.subprocess.PIPE,
         limit=1 << 20,
     )
@@ -88,10 +88,10 @@ async def process(*arguments: str, **environ: str) -> AsyncIterator[Process]:
 
 @contextlib.asynccontextmanager
 async def fake_worker(
-    config: Path, password: str = PASSWORD, *, warm: bool = True, **environ: str
+    config: Path, password: str = PASSWORD, *, warm: bool = True, environ: Mapping[str, str] | None = None
 ) -> AsyncIterator[tuple[Process, Client]]:
     """`environ` goes into its environment; `tests.worker.fake_worker` says what it makes of it."""
-    async with process("tests.worker.fake_worker", str(config), **environ) as worker:
+    async with process("tests.worker.fake_worker", str(config), environ=environ) as worker:
         client = Client((await worker.event("listening"))["address"], password)
         try:
             if warm:

@@ -14,6 +14,7 @@ from hair.worker.v1 import worker_service_pb2 as pb
 from hairmesh.wire import ANALYZE_SERVICE
 from tests.worker.fakes import FROZEN, HOLDS, LOSES_ACCELERATOR, NO_FACE, OK, FakePipeline, MissingModels
 from tests.worker.harness import NOT_SERVING, QUICK, SERVING, TOKEN, Client, refused, released, running, started
+from tests.worker.web import Web, listening
 from vision.errors import ModelError
 from worker import servicer
 from worker.health.monitor import HealthMonitor
@@ -207,6 +208,32 @@ async def test_status_tells_who_it_is(client: Client) -> None:
     assert list(first.capabilities) == ["measure"]
     assert first.device == "cpu"
     assert next(check for check in first.checks if check.name == "accelerator").state == pb.CHECK_STATE_OFF
+
+
+async def test_status_shows_every_check_with_its_evidence_and_the_call_in_flight(pipeline: FakePipeline) -> None:
+    web = Web()
+    with listening(web):
+        dep = {"name": "comfyui", "kind": "comfyui", "target": web.target}
+        disk = {"min_free_gb": 0.001, "resume_free_gb": 0.001}
+        async with running(pipeline.load, health={**disk, "deps": [dep]}) as (_worker, client):
+            call = asyncio.ensure_future(client.measure(HOLDS, metadata=(*TOKEN, ("x-call-id", "c"))))
+            await started(pipeline)
+            status = await client.until(lambda status: status.slot.call.age_s > 0.3)
+            pipeline.release.set()
+            await call
+    evidence = {check.name: set(check.evidence) for check in status.checks}
+    assert evidence == {
+        "disk": {"free_gib", "write_ms"},
+        "dep/comfyui": {"answer_ms", "bad_in_a_row"},
+        "models": {"canary_ms"},
+        "accelerator": set(),
+        "progress": {"still_s", "step_counter"},
+        "capability/growth": set(),
+    }
+    assert [check.name for check in status.checks if check.required] == [*evidence][:-1]
+    assert all(0 <= check.evidence_age_s < 20 for check in status.checks)
+    assert status.slot.call.step_counter >= status.checks[4].evidence["step_counter"] > 0
+    assert (status.slot.call.method, status.slot.call.call_id, status.slot.call.stage) == ("Measure", "c", "parsing")
 
 
 async def test_watch_status_shows_the_slot_taken_and_given_back(client: Client, pipeline: FakePipeline) -> None:

@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, suppress
 from pathlib import Path
 
@@ -49,7 +49,7 @@ class Systemd:
             if name in said:
                 return said
 
-    async def pings(self) -> AsyncIterator[float]:
+    async def pings(self) -> AsyncGenerator[float, None]:
         while True:
             at_s, said = await self.heard()
             if "WATCHDOG" in said:
@@ -88,7 +88,7 @@ async def test_start_asks_for_time_ready_is_said_when_it_serves_stopping_when_it
     hold.touch()
     config = write_config(tmp_path / "w.json")
     variables = {**environ(systemd, notify_extend_every_s=0.1), "TEST_HOLD_LOAD": str(hold)}
-    async with fake_worker(config, warm=False, **variables) as (worker, client):
+    async with fake_worker(config, warm=False, environ=variables) as (worker, client):
         assert (await systemd.until("STATUS"))["STATUS"].startswith("loads models")
         for _time in range(3):
             assert "READY" not in await systemd.until("EXTEND_TIMEOUT_USEC")
@@ -105,13 +105,13 @@ async def test_pings_stop_when_the_compute_thread_is_stuck_and_only_then(tmp_pat
     """B97: RPC threads and the event loop live, the compute thread does not. A full disk goes on pinging."""
     health = {"min_free_gb": 1e9, "resume_free_gb": 1e9, "stall_after_seconds": {"parsing": 0.3}}
     config = write_config(tmp_path / "w.json", health=health)
-    async with fake_worker(config, warm=False, **environ(systemd)) as (_worker, client):
+    async with fake_worker(config, warm=False, environ=environ(systemd)) as (_worker, client):
         await client.until(lambda status: status.cause == "disk")
         async with aclosing(systemd.pings()) as pings:
             for _ping in range(4):
                 await anext(pings)
     config = write_config(tmp_path / "w.json", health={"min_free_gb": 0, "stall_after_seconds": {"parsing": 0.3}})
-    async with fake_worker(config, **environ(systemd)) as (_worker, client):
+    async with fake_worker(config, environ=environ(systemd)) as (_worker, client):
         await client.measure(OK)
         await systemd.until("WATCHDOG")
         stuck = asyncio.ensure_future(refused(client.measure(FROZEN)))
@@ -122,7 +122,7 @@ async def test_pings_stop_when_the_compute_thread_is_stuck_and_only_then(tmp_pat
 
 
 async def test_a_stuck_event_loop_pings_no_more(tmp_path: Path, systemd: Systemd) -> None:
-    async with fake_worker(write_config(tmp_path / "w.json"), **environ(systemd)) as (worker, _client):
+    async with fake_worker(write_config(tmp_path / "w.json"), environ=environ(systemd)) as (worker, _client):
         await systemd.until("WATCHDOG")
         worker.signal(signal.SIGSTOP)
         await systemd.silence("WATCHDOG", 2 * WATCHDOG_S)
@@ -130,7 +130,7 @@ async def test_a_stuck_event_loop_pings_no_more(tmp_path: Path, systemd: Systemd
 
 async def test_drain_by_rpc_is_no_stop(tmp_path: Path, systemd: Systemd) -> None:
     """The process stays up until it is stopped, and goes on pinging."""
-    async with fake_worker(write_config(tmp_path / "w.json"), **environ(systemd)) as (_worker, client):
+    async with fake_worker(write_config(tmp_path / "w.json"), environ=environ(systemd)) as (_worker, client):
         await client.worker.Drain(pb.DrainRequest(), metadata=client.token, timeout=20)
         seen: dict[str, str] = {}
         while "finishes and leaves" not in seen.get("STATUS", ""):

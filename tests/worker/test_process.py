@@ -96,7 +96,7 @@ async def test_a_signal_while_the_port_opens_ends_in_order_too() -> None:
 
 
 SIGNALLED_EARLY = """
-import asyncio, signal
+import asyncio, signal, sys
 from tests.worker.fakes import FakePipeline
 from tests.worker.harness import settings
 from worker import server
@@ -104,6 +104,7 @@ from worker import server
 listen = server.listen_on
 
 def listen_signalled(*arguments):
+    assert sys.getswitchinterval() < 0.002  # so that pure Python in the compute thread leaves health its turns
     signal.raise_signal(signal.SIGTERM)
     return listen(*arguments)
 
