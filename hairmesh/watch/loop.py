@@ -79,6 +79,8 @@ class Loop:
             self._say("ends by a signal")
             return Exit.WELL
         finally:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(number)
             await self._drop_canary()
             await self._target.close()
 
