@@ -31,7 +31,21 @@ DECIDES = {
     "worker.slot",
     "worker.thresholds",
 }
-HARMLESS = {"__future__", "collections", "dataclasses", "enum", "math", "random", "re", "statistics", "types", "typing"}
+HARMLESS = {
+    "__future__",
+    "bisect",
+    "collections",
+    "dataclasses",
+    "enum",
+    "functools",
+    "heapq",
+    "math",
+    "random",
+    "re",
+    "statistics",
+    "types",
+    "typing",
+}
 HEAVY = ("torch", "mediapipe", "cv2", "numpy", "onnxruntime", "PIL", "worker", "vision")
 
 

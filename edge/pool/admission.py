@@ -7,6 +7,10 @@ so that a fast one never stands outside for their sake.
 
 from __future__ import annotations
 
+import heapq
+import math
+from bisect import bisect_left, insort
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -34,9 +38,16 @@ class Request:
     slow: bool
     deadline_s: float
     size_bytes: int
+    capability: str = ""
+    """What a worker should be able to do for it."""
+    input_key: str = ""
+    """Of its input; empty until it matters."""
+    client_key: str = ""
     place: Place = Place.NEW
     give_up_s: float = 0.0
     """While it waits: when its waiting ends."""
+    spill_s: float = math.inf
+    """While it waits inside: from when on a backup may help."""
     waits_since_s: float = 0.0
     queue_s: float = 0.0
     """Waiting so far, the present one not counted, in s."""
@@ -50,6 +61,10 @@ class Request:
     """When its last attempt began."""
     attempt_s: float = 0.0
     """Time its last attempt was given, in s."""
+    progressed_s: float = -math.inf
+    """When its last attempt was last seen to move."""
+    seen: tuple[int, str] | None = None
+    """Step counter and stage when its worker last told of them."""
 
 
 def _number(request: Request) -> int:
@@ -64,21 +79,29 @@ class _Lane:
     """How many of its requests may be inside."""
     inside: int = 0
     waiting: list[Request] = field(default_factory=list)
-    """Inside, in any order."""
+    """Inside, by arrival."""
     outside: dict[str, Request] = field(default_factory=dict)
     """By call id, in order of arrival."""
+
+    def insert(self, request: Request) -> None:
+        """Have it wait at its place."""
+        insort(self.waiting, request, key=_number)
+
+    def remove(self, request: Request) -> None:
+        """It waits no longer."""
+        del self.waiting[bisect_left(self.waiting, request.number, key=_number)]
 
 
 class Admission:
     """The two queues, inside and outside, of both lanes."""
 
     def __init__(self, config: DispatchConfig) -> None:
-        self._config = config
-        slow_places = max(1, int(config.max_in_flight * fixed.SLOW_SHARE_INSIDE))
-        self._lanes = {False: _Lane(places=config.max_in_flight), True: _Lane(places=slow_places)}
+        self._lanes = {False: _Lane(places=0), True: _Lane(places=0)}
         self._outside_bytes = 0
+        self._retrying: dict[str, Request] = {}
         self.began_waiting: list[Request] = []
         """Requests whose `give_up_s` was set since the list was last emptied."""
+        self._set(config)
 
     def __repr__(self) -> str:
         """Counts of both lanes: inside (of them waiting), outside."""
@@ -87,6 +110,16 @@ class Admission:
             for name, lane in (("fast", self._lanes[False]), ("slow", self._lanes[True]))
         )
         return f"<Admission {'; '.join(lanes)}>"
+
+    def reconfigure(self, config: DispatchConfig, now_s: float) -> None:
+        """Other limits: more places are given to those outside; who is inside stays, and keeps what was promised."""
+        self._set(config)
+        self._admit(now_s)
+
+    def _set(self, config: DispatchConfig) -> None:
+        self._config = config
+        self._lanes[False].places = config.max_in_flight
+        self._lanes[True].places = max(1, int(config.max_in_flight * fixed.SLOW_SHARE_INSIDE))
 
     @property
     def inside(self) -> int:
@@ -127,7 +160,8 @@ class Admission:
 
     def start(self, request: Request, now_s: float) -> None:
         """One who waits inside gets a worker."""
-        self._lanes[request.slow].waiting.remove(request)
+        self._lanes[request.slow].remove(request)
+        self._retrying.pop(request.call_id, None)
         request.place = Place.RUNNING
         request.queue_s += now_s - request.waits_since_s
 
@@ -137,12 +171,17 @@ class Admission:
         `afresh`: with a new `queue_wait_seconds` (after a failed attempt), else with what is left of the old one.
         """
         request.waits_since_s = now_s
-        self._lanes[request.slow].waiting.append(request)
-        give_up_s = now_s + self._config.queue_wait_seconds if afresh else request.give_up_s
-        self._waits(request, Place.WAITING, give_up_s)
+        self._lanes[request.slow].insert(request)
+        if request.tried:
+            self._retrying[request.call_id] = request
+        if afresh:
+            self._wait_inside(request, now_s)
+        else:
+            self._waits(request, Place.WAITING, request.give_up_s)
 
     def leave(self, request: Request, now_s: float) -> None:
         """A request is over, wherever it is."""
+        self._retrying.pop(request.call_id, None)
         lane = self._lanes[request.slow]
         if request.place is Place.OUTSIDE:
             del lane.outside[request.call_id]
@@ -150,15 +189,22 @@ class Admission:
         elif request.place is not Place.NEW:
             lane.inside -= 1
         if request.place is Place.WAITING:
-            lane.waiting.remove(request)
+            lane.remove(request)
         if request.place is not Place.RUNNING:
             request.queue_s += now_s - request.waits_since_s
         if self.outside:
             self._admit(now_s)
 
-    def in_order(self) -> list[Request]:
-        """Those who wait inside, by arrival over both lanes."""
-        return sorted(self._lanes[False].waiting + self._lanes[True].waiting, key=_number)
+    def in_order(self) -> Iterator[Request]:
+        """Those who wait inside at this moment, by arrival over both lanes."""
+        fast, slow = self._lanes[False].waiting, self._lanes[True].waiting
+        if not slow:
+            return iter(fast.copy())
+        return heapq.merge(fast.copy(), slow.copy(), key=_number)
+
+    def retrying(self) -> list[Request]:
+        """Those who wait for another worker than one that failed them."""
+        return list(self._retrying.values())
 
     def everyone_waiting(self) -> list[Request]:
         """Those who wait, inside first, then outside."""
@@ -179,7 +225,12 @@ class Admission:
     def _let_in(self, request: Request, now_s: float) -> None:
         lane = self._lanes[request.slow]
         lane.inside += 1
-        lane.waiting.append(request)
+        lane.insert(request)
+        self._wait_inside(request, now_s)
+
+    def _wait_inside(self, request: Request, now_s: float) -> None:
+        spill_s = self._config.spill_after_seconds
+        request.spill_s = math.inf if spill_s is None else now_s + spill_s
         self._waits(request, Place.WAITING, now_s + self._config.queue_wait_seconds)
 
     def _waits(self, request: Request, place: Place, give_up_s: float) -> None:

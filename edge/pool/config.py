@@ -6,7 +6,11 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
+NAME_PREFIX = "dns:///"
+"""Begins a worker that is a name with any number of addresses behind it, instead of one address."""
+
 _TARGET = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(?P<port>[0-9]{1,5})")
+_DNS = re.compile(r"dns:(?://[^/]*)?/?(?P<rest>[^/]*)", re.IGNORECASE)
 _SCHEME = re.compile(r"(?P<scheme>https?|grpcs?|tcp)://(?P<rest>[^/]*)", re.IGNORECASE)
 
 
@@ -15,7 +19,7 @@ class PoolConfigError(ValueError):
 
 
 class NotATargetError(PoolConfigError):
-    """A worker is not written `host:port`."""
+    """A worker is written neither `host:port` nor `dns:///name:port`."""
 
 
 class DuplicateWorkerError(PoolConfigError):
@@ -111,6 +115,8 @@ class DispatchConfig:
             _require(getattr(self, name) > 0, f"dispatch.{name}", getattr(self, name), "must be above 0")
         for name in ("queue_wait_seconds", "max_queue_wait_seconds", "max_queued_bytes", "max_retries"):
             _require(getattr(self, name) >= 0, f"dispatch.{name}", getattr(self, name), "must not be negative")
+        spill_s = self.spill_after_seconds
+        _require(spill_s is None or spill_s >= 0, "dispatch.spill_after_seconds", spill_s, "must not be negative")
 
     def attempt_timeout_s(self, *, slow: bool) -> float:
         """Longest time of one attempt, in s."""
@@ -139,9 +145,9 @@ class PoolConfig:
     """Everything the pool is told. Raises `PoolConfigError` for what it refuses."""
 
     workers: tuple[str, ...]
-    """Targets, `host:port`; IPv6 as `[::1]:port`."""
+    """Addresses, `host:port` (IPv6 as `[::1]:port`), and names, `dns:///name:port`."""
     primary_workers: tuple[str, ...] = ()
-    """Those that get the calls while any of them is online; empty: all."""
+    """Those that get the calls while any of them is online; empty: all. A name belongs there with all its addresses."""
     health: HealthCheckConfig = field(default_factory=HealthCheckConfig)
     dispatch: DispatchConfig = field(default_factory=DispatchConfig)
 
@@ -152,16 +158,22 @@ class PoolConfig:
         for setting, targets in (("workers", self.workers), ("primary_workers", self.primary_workers)):
             for target in targets:
                 _check_target(setting, target)
-            for target, times in Counter(targets).items():
+            for target, times in Counter(target.lower() for target in targets).items():
                 if times > 1:
                     raise DuplicateWorkerError(f"{setting}: {target} stands there {times} times")
         for target in self.primary_workers:
             if target not in self.workers:
                 raise UnknownPrimaryError(f"primary_workers: {target} is not in workers")
 
-    def is_primary(self, target: str) -> bool:
-        """Whether `target` belongs to the first priority: named so, or nobody is."""
-        return not self.primary_workers or target in self.primary_workers
+    def is_primary(self, worker: str) -> bool:
+        """Whether one of `workers`, address or name, belongs to the first priority: it is named so, or nobody is."""
+        return not self.primary_workers or worker in self.primary_workers
+
+    def targets(self) -> tuple[Target, ...]:
+        """The endpoints that are known without resolving a name."""
+        return tuple(
+            Target(worker, self.is_primary(worker)) for worker in self.workers if not worker.startswith(NAME_PREFIX)
+        )
 
 
 def _check_target(setting: str, target: str) -> None:
@@ -170,7 +182,10 @@ def _check_target(setting: str, target: str) -> None:
             f"{setting}: {target}: gRPC targets have no {scheme['scheme']}:// in front;"
             f" write {scheme['rest'] or 'host:port'}"
         )
-    parts = _TARGET.fullmatch(target)
+    address = target.removeprefix(NAME_PREFIX)
+    if address == target and (name := _DNS.match(target)):
+        raise NotATargetError(f"{setting}: {target}: write {NAME_PREFIX}{name['rest'] or 'name:port'}")
+    parts = _TARGET.fullmatch(address)
     if parts is None or not 1 <= int(parts["port"]) <= 65_535:
         raise NotATargetError(f"{setting}: {target!r} is not host:port (port 1 to 65535)")
 
@@ -186,10 +201,30 @@ START_STEP_S = 0.01
 START_SPREAD_S = 0.5
 """Within which all first probes have begun, however many workers there are, in s."""
 
+SIMULTANEOUS_S = 1.0
+"""Two reports of one happening may come in either order, and so far apart, in s: a call that fails as its worker begins
+to drain is the drain's doing, one that fails as a new process answers may be that of either process."""
+
+REPLACE_WAIT_S = 10.0
+"""How long workers that are to leave go on serving when nobody else is online, in s."""
+LEAVING_MAX_S = 180.0
+"""How long a worker that has left is listened to for the end of a call that nobody waits for any more, in s."""
+LEFT_BEHIND_WARN_S = 60.0
+"""After which a slot that no status gave back is named in the log, in s."""
+HISTORY = 8
+"""Changes and decisions that are remembered of each worker."""
+
+PROGRESS_SHARE = 0.5
+"""An attempt that ran out of its time was moving if something moved after this share of it: a worker that enters a
+stage and hangs there must not pass for one that works."""
+
 COOLDOWN_JITTER = 0.1
 """Share by which a cooldown may be longer than promised, never shorter, so that workers do not come back as a herd."""
 DECAY_GOOD_CALLS = 10
 """Good calls that make a worker's next cooldown one doubling shorter."""
+
+BRAKE_COOLDOWN_S = 10.0
+"""Longest cooldown while a cause is shared by many workers, in s."""
 
 BUSY_WAIT_S = 0.25
 """How long a worker is left alone that refused as busy without saying how long, in s."""

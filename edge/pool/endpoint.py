@@ -3,7 +3,8 @@
 All transitions stand in `TRANSITIONS`. Two rules stand above it:
 
 - A cooldown outranks every probe and everything the worker says of itself: EJECTED ends only after it, by the next good
-  probe (SERVING) or by enough bad ones (NOT_SERVING).
+  probe (SERVING) or by enough bad ones (NOT_SERVING). One exception: a worker that says it drains in the moment in
+  which a call fails on it was leaving, not failing, whichever of the two was heard first.
 - Nothing but good probes, begun after its last bad news, ever brings a worker back. What it says (`Watch`,
   `WatchStatus`) can take it out at once, and otherwise only causes a probe.
 
@@ -13,12 +14,14 @@ An illegal transition raises `IllegalTransitionError` and changes nothing.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Mapping
 from enum import Enum, StrEnum, auto
 from typing import Final
 
 from edge.pool import config as fixed
 from edge.pool.config import HealthCheckConfig
+from edge.pool.cooldown import Cooldown
 from edge.pool.events import Cause, ProbeResult
 
 
@@ -45,6 +48,8 @@ class Trigger(Enum):
     TOLD_DOWN = auto()
     """The worker itself said that it cannot serve."""
     TOLD_DRAINING = auto()
+    DRAINED_ALREADY = auto()
+    """Said that it is going, and the failure that ejected it a moment ago was a part of that."""
     CALL_FAILED = auto()
     NEW_BOOT = auto()
     """Another process answers at its address."""
@@ -83,6 +88,7 @@ TRANSITIONS: Mapping[State, Mapping[Trigger, State | None]] = {
         Trigger.PROBES_BAD: State.NOT_SERVING,
         Trigger.TOLD_DOWN: STAYS,
         Trigger.TOLD_DRAINING: STAYS,
+        Trigger.DRAINED_ALREADY: State.DRAINING,
         Trigger.CALL_FAILED: STAYS,  # a call begun before: it may lengthen the cooldown, never counts again
         Trigger.NEW_BOOT: STAYS,
     },
@@ -113,14 +119,22 @@ class IllegalTransitionError(RuntimeError):
 class Endpoint:
     """One worker address: state, counters, cooldown. Times in s on the shell's clock."""
 
-    def __init__(self, target: str, *, primary: bool, health: HealthCheckConfig) -> None:
+    def __init__(self, target: str, *, primary: bool, health: HealthCheckConfig, name: str = "") -> None:
         self.target = target
         self.primary = primary
+        self.name = name
+        """The `dns:///name:port` that led to it."""
         self.health = health
+        self.leaving = False
+        """No longer of the pool: gets no new calls."""
+        self.awaits_replacement = False
+        """To leave as soon as somebody else is online."""
         self.state = State.UNKNOWN
         self.cause: Cause | None = None
         self.evidence = ""
         self.ever_online = False
+        self.history: deque[tuple[float, str]] = deque(maxlen=fixed.HISTORY)
+        """Its last changes and what was decided about it, with their moments; the latest last."""
 
         self.good_probes = 0
         self.bad_probes = 0
@@ -132,16 +146,20 @@ class Endpoint:
         """The running probe began after a stream broke: no connection again means gone."""
         self._overtaken = False
         """Since the running probe began the worker said otherwise, or failed: its good answer is out of date."""
+        self._old_password = False
+        """Since the running probe began there is another password: that it was refused is out of date."""
 
-        self.ejections = 0
-        """Doublings that the next cooldown gets."""
-        self.cooldown_until_s = -math.inf
-        self._good_calls = 0
+        self.cooldown = Cooldown()
+        self.good_s = -math.inf
+        """When it last answered a call well, or came online."""
 
         self.boot_id = ""
         self._booted_s = -math.inf
+        self._drained = False
+        """Its last process said that it was going."""
         self.told: Cause | None = None
         """Why the worker last said that it does not serve; None when it last said that it does."""
+        self.capabilities: frozenset[str] = frozenset()
 
         self.busy_until_s = -math.inf
         """It refused as busy: left alone until then."""
@@ -154,17 +172,34 @@ class Endpoint:
         """State first: tests and logs read it."""
         cause = f"({self.cause})" if self.cause else ""
         until = f" until {self.cooldown_until_s:.3f} s" if self.state is State.EJECTED else ""
-        return f"<{self.target} {self.state}{cause}{until}>"
+        return f"<{self.target} {self.state}{cause}{until}{' leaving' if self.leaving else ''}>"
 
     @property
     def online(self) -> bool:
         """The flag by which calls are dispatched and `/monitor` counts."""
-        return self.state is State.SERVING
+        return self.state is State.SERVING and not self.leaving
 
     @property
     def standing(self) -> tuple[State, Cause | None]:
         """What a log line about a change compares."""
         return self.state, self.cause
+
+    @property
+    def ejections(self) -> int:
+        """Of late: doublings that its next cooldown gets."""
+        return self.cooldown.doublings
+
+    @property
+    def on_trial(self) -> bool:
+        """It went out for a cause that many share: its cooldown is short, and it comes back by a trial."""
+        return self.cooldown.short
+
+    @property
+    def cooldown_until_s(self) -> float:
+        """When probes may decide again; minus infinity unless it is ejected."""
+        if self.state is not State.EJECTED:
+            return -math.inf
+        return self.cooldown.until_s(self.health)
 
     def cooldown_left_s(self, now_s: float) -> float:
         """Time until probes may decide again, in s; 0 outside a cooldown, and always with `cooldown_seconds: 0`."""
@@ -172,16 +207,21 @@ class Endpoint:
             return 0.0
         return max(0.0, self.cooldown_until_s - now_s)
 
+    def remember(self, now_s: float, what: str) -> None:
+        """Have it in the history."""
+        self.history.append((now_s, what))
+
     def probe_began(self) -> None:
         """An active check is on its way."""
         self.probing = True
-        self._overtaken = False
+        self._overtaken = self._old_password = False
         self._confirming, self.connection_lost = self.connection_lost, False
 
     def probe_ended(self, now_s: float, result: ProbeResult, evidence: str) -> None:
         """Count one active check and let the thresholds decide."""
         self.probing = False
-        if result is ProbeResult.GOOD and self._overtaken:
+        outdated = self._overtaken if result is ProbeResult.GOOD else self._old_password and result is ProbeResult.AUTH
+        if outdated:
             return  # the next one decides
         cooling = self.cooldown_left_s(now_s) > 0
         if result is ProbeResult.GOOD:
@@ -203,8 +243,14 @@ class Endpoint:
 
     def told_down(self, now_s: float, cause: Cause | None, evidence: str) -> None:
         """The worker said that it does not serve; `cause` None: it did not say why."""
-        self.told = cause or self.told or Cause.PROBE
+        if cause is None and self.told is not None:  # it has said why: that stands, and so does its evidence
+            cause, evidence = self.told, self.evidence
+        self.told = cause or Cause.PROBE
         trigger = Trigger.TOLD_DRAINING if self.told is Cause.DRAINING else Trigger.TOLD_DOWN
+        just_ejected = self.state is State.EJECTED and now_s - self.cooldown.began_s <= fixed.SIMULTANEOUS_S
+        if trigger is Trigger.TOLD_DRAINING and just_ejected:
+            self.cooldown.uncount()
+            trigger = Trigger.DRAINED_ALREADY
         self._fire(now_s, trigger, self.told, evidence)
 
     def told_serving(self) -> bool:
@@ -220,29 +266,34 @@ class Endpoint:
         first, self.boot_id = self.boot_id == "", boot_id
         if first and self.state is not State.DRAINING:
             return False  # nothing known before to compare with; if it still drains, the same message says so
-        self._booted_s = now_s
+        self._booted_s, self._drained = now_s, self.state is State.DRAINING
         self.told = None
         self._fire(now_s, Trigger.NEW_BOOT, None, "new process")
         return True
 
-    def call_good(self) -> None:
+    def password_changed(self) -> bool:
+        """There is another password. Whether it was out for the old one; then the next good probe brings it back."""
+        self._old_password = self.probing
+        if self.cause is not Cause.AUTH:
+            return False
+        if self.state is State.EJECTED:
+            self.cooldown.pardon()
+        return True
+
+    def call_good(self, now_s: float) -> None:
         """A call was answered: enough of them take one doubling off the next cooldown."""
-        if self.ejections == 0:
-            return
-        self._good_calls += 1
-        if self._good_calls >= fixed.DECAY_GOOD_CALLS:
-            self._good_calls = 0
-            self.ejections -= 1
+        self.good_s = now_s
+        self.cooldown.call_good()
 
     def call_failed(self, now_s: float, *, began_s: float, cause: Cause, evidence: str, chance: float) -> None:
         """A call begun at `began_s` failed by the worker's fault: eject it, or lengthen its cooldown.
 
         `chance` in [0, 1) is the cooldown's jitter.
         """
-        if began_s < self._booted_s:
+        if began_s < self._booted_s and (self._drained or now_s - self._booted_s > fixed.SIMULTANEOUS_S):
             return  # on a process that is gone: says nothing about this one
         if self.state is State.EJECTED:
-            self.cooldown_until_s = max(self.cooldown_until_s, now_s + self.health.cooldown_seconds)
+            self.cooldown.lengthen(now_s)
         self._fire(now_s, Trigger.CALL_FAILED, cause, evidence, chance=chance)
 
     def _fire(self, now_s: float, trigger: Trigger, cause: Cause | None, evidence: str, *, chance: float = 0.0) -> None:
@@ -256,14 +307,8 @@ class Endpoint:
         if after is STAYS:
             return
         if after is State.EJECTED:
-            self._eject(now_s, chance)
+            self.cooldown.begin(now_s, self.health, chance)
+        if after is State.SERVING:
+            self.good_s = now_s
         self.state, self.cause, self.evidence = after, cause, evidence
         self.ever_online |= self.online
-
-    def _eject(self, now_s: float, chance: float) -> None:
-        promised_s = self.health.cooldown_seconds * 2**self.ejections
-        jittered_s = promised_s * (1 + fixed.COOLDOWN_JITTER * chance)
-        self.cooldown_until_s = now_s + min(jittered_s, self.health.cooldown_max_seconds)
-        self._good_calls = 0
-        if 0 < promised_s < self.health.cooldown_max_seconds:
-            self.ejections += 1

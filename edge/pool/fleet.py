@@ -1,157 +1,264 @@
-"""The endpoints together: when each is probed, what is heard of it, what is logged."""
+"""The endpoints together: when each is probed, what is heard of it, which are free, what is logged."""
 
 from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from edge.pool import config as fixed
 from edge.pool import events as ev
-from edge.pool.config import PoolConfig
+from edge.pool.agenda import Agenda
+from edge.pool.config import HealthCheckConfig, PoolConfig, Target
 from edge.pool.endpoint import Endpoint, State
+from edge.pool.leases import Leases
 from edge.pool.outbox import Outbox
-from edge.pool.picker import tier
+from edge.pool.picker import Ranks
+
+Standing = tuple[State, ev.Cause | None]
 
 
 class Fleet:
-    """All endpoints of the configuration, by target."""
+    """All endpoints, by target: those of the configuration in its order, then those that are leaving."""
 
-    def __init__(self, config: PoolConfig, chance: random.Random, outbox: Outbox) -> None:
-        self._health = config.health
+    def __init__(
+        self,
+        config: PoolConfig,
+        targets: Sequence[Target],
+        *,
+        chance: random.Random,
+        outbox: Outbox,
+        agenda: Agenda,
+        leases: Leases,
+    ) -> None:
+        self.health: HealthCheckConfig = config.health
+        self.ranks = Ranks()
+        self.changed: Callable[[Endpoint, float], None] = lambda _endpoint, _now_s: None
+        """Told of every endpoint whose state or cause is another than before."""
         self._chance = chance
         self._outbox = outbox
-        self.by_target = {
-            target: Endpoint(target, primary=config.is_primary(target), health=config.health)
-            for target in config.workers
-        }
-        self.by_use = list(self.by_target.values())
-        """The one idle for longest first."""
+        self._agenda = agenda
+        self._leases = leases
+        self._back_s = -math.inf
+        """End of the first cooldown that ends, until something changes."""
+        self._all_cool = False
+        """Whether everybody is in one."""
+        self.by_target = {target.address: self.make(target) for target in targets}
 
     def __repr__(self) -> str:
         """Every endpoint with its state."""
         return f"<Fleet {' '.join(map(repr, self.by_target.values()))}>"
 
-    def used(self, endpoint: Endpoint) -> None:
-        """It gets a call."""
-        self.by_use.remove(endpoint)
-        self.by_use.append(endpoint)
+    def make(self, target: Target) -> Endpoint:
+        """A new endpoint, not yet of the fleet."""
+        return Endpoint(target.address, primary=target.primary, health=self.health, name=target.name)
 
-    def any_online(self) -> bool:
-        """Whether calls can go anywhere."""
-        return any(endpoint.online for endpoint in self.by_use)
+    def members(self) -> tuple[Endpoint, ...]:
+        """Those that are not leaving, in the order of the configuration."""
+        return tuple(endpoint for endpoint in self.by_target.values() if not endpoint.leaving)
 
-    def at_work(self) -> list[Endpoint]:
-        """The online ones among which calls are shared now."""
-        return tier(self.by_use)
+    # Who may be used
 
-    def next_probe_s(self) -> float:
-        """When the next probe is due; infinity when all are on their way."""
-        return min((e.next_probe_s for e in self.by_use if not e.probing), default=math.inf)
+    def place(self, endpoint: Endpoint, now_s: float) -> None:
+        """Something about it or its slot is different: let the ranks know."""
+        self._back_s = -math.inf
+        lease = self._leases.on(endpoint.target)
+        free = lease is None and not endpoint.taken and endpoint.busy_until_s <= now_s
+        self.ranks.place(endpoint, free=free, slow=lease is not None and lease.slow)
+        if endpoint.leaving and lease is None:
+            self.close(endpoint)
+
+    def busy(self, endpoint: Endpoint, until_s: float) -> None:
+        """It refused as busy: leave it alone until then."""
+        endpoint.busy_until_s = until_s
+        self._agenda.at(until_s, partial(self._busy_over, endpoint))
+
+    def _busy_over(self, endpoint: Endpoint, now_s: float) -> None:
+        if self._is_here(endpoint):
+            self.place(endpoint, now_s)
+
+    def close(self, endpoint: Endpoint) -> None:
+        """It has left, and nothing of ours runs there."""
+        if self._is_here(endpoint):
+            del self.by_target[endpoint.target]
+            self.ranks.remove(endpoint.target)
+            self._leases.forget(endpoint.target)
+            self._outbox.add(ev.Close(endpoint.target))
+
+    def _is_here(self, endpoint: Endpoint) -> bool:
+        """Whether it has not left, be it that its address has come back since."""
+        return self.by_target.get(endpoint.target) is endpoint
 
     def back_in_s(self, now_s: float) -> float:
-        """Soonest that one may be back, in s, as a promise to clients when none is online."""
-        return min(e.cooldown_left_s(now_s) or self._health.interval_seconds for e in self.by_use)
+        """Soonest that one may be back, in s, as a promise to clients when nobody is online."""
+        if now_s >= self._back_s:
+            ends = [e.cooldown_until_s for e in self.members() if e.cooldown_left_s(now_s) > 0]
+            self._back_s = min(ends, default=math.inf)
+            self._all_cool = 0 < len(ends) == len(self.members())
+        interval_s = math.inf if self._all_cool else self.health.interval_seconds
+        return min(self._back_s - now_s, interval_s)
 
-    def start(self, now_s: float) -> None:
-        """First probe of every endpoint, slightly spread."""
-        step_s = min(fixed.START_STEP_S, fixed.START_SPREAD_S / len(self.by_target))
-        for number, endpoint in enumerate(self.by_target.values()):
+    # Probes
+
+    def start(self, endpoints: Sequence[Endpoint], now_s: float) -> None:
+        """Open these, and have their first probes slightly spread."""
+        step_s = min(fixed.START_STEP_S, fixed.START_SPREAD_S / max(1, len(endpoints)))
+        for endpoint in endpoints:
+            self._outbox.add(ev.Open(endpoint.target))
+        for number, endpoint in enumerate(endpoints):
             self.probe_at(endpoint, now_s + number * step_s)
-        self.probe_due(now_s)
-
-    def startup_over(self) -> None:
-        """Say what the pool begins with."""
-        endpoints = self.by_target.values()
-        facts = {
-            "interval_s": self._health.interval_seconds,
-            "timeout_s": self._health.timeout_seconds,
-            "unhealthy_threshold": self._health.unhealthy_threshold,
-            "healthy_threshold": self._health.healthy_threshold,
-            "cooldown_s": self._health.cooldown_seconds,
-            "cooldown_max_s": self._health.cooldown_max_seconds,
-            "workers_total": len(endpoints),
-            "workers_online": sum(e.online for e in endpoints),
-            "workers_primary": sum(e.primary for e in endpoints),
-            "workers_primary_online": sum(e.online and e.primary for e in endpoints),
-        }
-        self._outbox.add(ev.Log("info", "pool_started", facts))
-        never = [e.target for e in endpoints if not e.ever_online]
-        if never:
-            self._outbox.add(ev.Log("warning", "workers_never_online", {"workers": never}))
 
     def probe_at(self, endpoint: Endpoint, at_s: float) -> None:
-        """Have it probed at this moment, or before."""
-        endpoint.next_probe_s = min(endpoint.next_probe_s, at_s)
-        self._outbox.wake(endpoint.next_probe_s)
+        """Have it probed at this moment, or before. One that is being probed waits for the end of that."""
+        if at_s < endpoint.next_probe_s:
+            endpoint.next_probe_s = at_s
+            if not endpoint.probing:
+                self._plan(endpoint)
 
-    def probe_due(self, now_s: float) -> None:
-        """Send the probes whose time has come."""
-        for endpoint in self.by_target.values():
-            if endpoint.next_probe_s <= now_s and not endpoint.probing:
-                endpoint.probe_began()
-                endpoint.next_probe_s = math.inf
-                self._outbox.add(ev.Probe(endpoint.target))
+    def _plan(self, endpoint: Endpoint) -> None:
+        self._agenda.at(endpoint.next_probe_s, partial(self._probe, endpoint))
+
+    def _probe(self, endpoint: Endpoint, now_s: float) -> None:
+        """Send a probe, if its time has come: it may have been moved forward, and been sent."""
+        if endpoint.next_probe_s <= now_s and not endpoint.probing and self._is_here(endpoint):
+            endpoint.probe_began()
+            endpoint.next_probe_s = math.inf
+            self._outbox.add(ev.Probe(endpoint.target))
 
     def probe_ended(self, event: ev.ProbeEnded) -> None:
         """Judge it and plan the next one."""
-        now_s, endpoint = event.now_s, self.by_target[event.endpoint]
+        now_s, endpoint = event.now_s, self.by_target.get(event.endpoint)
+        if endpoint is None or not endpoint.probing:
+            return  # it has left, or has come back since
         before = endpoint.standing
         endpoint.probe_ended(now_s, event.result, event.evidence)
-        self.log_change(endpoint, before, now_s)
+        self.note_change(endpoint, before, now_s)
         cooldown_left_s = endpoint.cooldown_left_s(now_s)
         settled = event.result is ev.ProbeResult.GOOD and (endpoint.online or cooldown_left_s > 0)
-        wait_s = self._health.interval_seconds if settled else fixed.REPROBE_S
-        jitter = 1 + fixed.PROBE_JITTER * (2 * self._chance.random() - 1)
-        self.probe_at(endpoint, now_s + wait_s * jitter)
-        if cooldown_left_s > 0:
-            self.probe_at(endpoint, now_s + cooldown_left_s)
+        wait_s = self._jittered(self.health.interval_seconds if settled else fixed.REPROBE_S)
         if endpoint.connection_lost:
-            self.probe_at(endpoint, now_s)
+            wait_s = 0.0
+        if cooldown_left_s > 0:
+            wait_s = min(wait_s, cooldown_left_s)
+        endpoint.next_probe_s = min(endpoint.next_probe_s, now_s + wait_s)
+        self._plan(endpoint)
+
+    def _jittered(self, wait_s: float) -> float:
+        return wait_s * (1 + fixed.PROBE_JITTER * (2 * self._chance.random() - 1))
+
+    def reconfigure(self, health: HealthCheckConfig, now_s: float) -> None:
+        """Other thresholds and times: a shorter interval and a shorter cooldown begin now."""
+        self.health = health
+        for endpoint in self.by_target.values():
+            endpoint.health = health
+            if endpoint.state is State.EJECTED:
+                self.probe_at(endpoint, now_s + endpoint.cooldown_left_s(now_s))
+            self.probe_at(endpoint, now_s + self._jittered(health.interval_seconds))
+
+    def password_changed(self, now_s: float) -> None:
+        """Whoever was out because of the old one may try again at once."""
+        for endpoint in self.by_target.values():
+            if endpoint.password_changed():
+                endpoint.remember(now_s, "password changed: probed at once")
+                self.probe_at(endpoint, now_s)
+
+    # What is heard
 
     def health_told(self, event: ev.HealthTold) -> None:
         """`Watch` takes out at once, and brings nothing back but a probe."""
-        now_s, endpoint = event.now_s, self.by_target[event.endpoint]
+        now_s, endpoint = event.now_s, self.by_target.get(event.endpoint)
+        if endpoint is None:
+            return
         before = endpoint.standing
         if not event.serving:
             endpoint.told_down(now_s, None, "Watch: NOT_SERVING")
         else:
             endpoint.told_serving()
             self._probe_for_return(endpoint, now_s)
-        self.log_change(endpoint, before, now_s)
+        self.note_change(endpoint, before, now_s)
 
     def connection_lost(self, event: ev.ConnectionLost) -> None:
         """Probe at once; refused as well means gone."""
-        endpoint = self.by_target[event.endpoint]
-        endpoint.connection_lost = True
-        self.probe_at(endpoint, event.now_s)
+        endpoint = self.by_target.get(event.endpoint)
+        if endpoint is not None:
+            endpoint.connection_lost = True
+            self.probe_at(endpoint, event.now_s)
 
-    def status_told(self, event: ev.StatusTold) -> None:
-        """The worker's own account of itself, but for its slot."""
-        now_s, endpoint = event.now_s, self.by_target[event.endpoint]
+    def status_told(self, endpoint: Endpoint, event: ev.StatusTold, *, ours: bool) -> None:
+        """The worker's own account of itself. `ours`: the call in its slot is one of this edge."""
+        now_s = event.now_s
         before = endpoint.standing
         new_boot = endpoint.boot_seen(now_s, event.boot_id)
         if event.cause is not None:
             endpoint.told_down(now_s, event.cause, f"status: {event.evidence}")
         elif endpoint.told_serving() or new_boot:
             self._probe_for_return(endpoint, now_s)
-        self.log_change(endpoint, before, now_s)
+        if new_boot:
+            endpoint.remember(now_s, f"new process {event.boot_id}")
+        self.note_change(endpoint, before, now_s)
+        endpoint.capabilities = event.capabilities
+        # Our own calls are known by their leases; what a late message says of one that has ended means nothing.
+        endpoint.taken = event.taken and not ours
+        endpoint.stage = event.stage if event.taken else ""
+        if not event.taken:
+            endpoint.busy_until_s = now_s
+        self.place(endpoint, now_s)
 
-    def log_change(self, endpoint: Endpoint, before: tuple[State, ev.Cause | None], now_s: float) -> None:
-        """One line when its state or cause is another than before."""
-        if endpoint.standing == before:
-            return
-        state, _ = before
-        fields: dict[str, object] = {
-            "worker": endpoint.target,
-            "from": str(state),
-            "to": str(endpoint.state),
-            "cause": "" if endpoint.cause is None else str(endpoint.cause),
-            "evidence": endpoint.evidence,
-            "cooldown_s": round(endpoint.cooldown_left_s(now_s), 3),
-        }
-        self._outbox.add(ev.Log("info" if endpoint.online else "warning", "worker_state", fields))
+    def status_lost(self, event: ev.StatusLost) -> None:
+        """What it said of its slot is out of date."""
+        endpoint = self.by_target.get(event.endpoint)
+        if endpoint is not None:
+            endpoint.taken, endpoint.stage = False, ""
+            self.place(endpoint, event.now_s)
 
     def _probe_for_return(self, endpoint: Endpoint, now_s: float) -> None:
         """Something speaks for it: see whether it may come back. A cooldown ends with a probe of its own."""
         if not endpoint.online and endpoint.cooldown_left_s(now_s) == 0:
             self.probe_at(endpoint, now_s)
+
+    # What is told
+
+    def note_change(self, endpoint: Endpoint, before: Standing, now_s: float, call_id: str = "") -> None:
+        """One line, one entry in its history and a word to the rest of the pool when state or cause are other ones.
+
+        `call_id`: the call that brought it about.
+        """
+        if endpoint.standing == before:
+            return
+        cause = "" if endpoint.cause is None else str(endpoint.cause)
+        fields: dict[str, object] = {
+            "worker": endpoint.target,
+            "from": str(before[0]),
+            "to": str(endpoint.state),
+            "cause": cause,
+            "evidence": endpoint.evidence,
+            "cooldown_s": round(endpoint.cooldown_left_s(now_s), 3),
+            "ejections": endpoint.ejections,
+        }
+        if call_id:
+            fields["call_id"] = call_id
+        self._outbox.add(ev.Log("info" if endpoint.online else "warning", "worker_state", fields))
+        endpoint.remember(now_s, f"{before[0]} → {endpoint.state} {cause}: {endpoint.evidence}")
+        self.changed(endpoint, now_s)
+        self.place(endpoint, now_s)
+
+    def startup_over(self) -> None:
+        """Say what the pool begins with."""
+        members, health = self.members(), self.health
+        facts = {
+            "interval_s": health.interval_seconds,
+            "timeout_s": health.timeout_seconds,
+            "unhealthy_threshold": health.unhealthy_threshold,
+            "healthy_threshold": health.healthy_threshold,
+            "cooldown_s": health.cooldown_seconds,
+            "cooldown_max_s": health.cooldown_max_seconds,
+            "workers_total": len(members),
+            "workers_online": sum(e.online for e in members),
+            "workers_primary": sum(e.primary for e in members),
+            "workers_primary_online": sum(e.online and e.primary for e in members),
+        }
+        self._outbox.add(ev.Log("info", "pool_started", facts))
+        never = [e.target for e in members if not e.ever_online]
+        if never:
+            self._outbox.add(ev.Log("warning", "workers_never_online", {"workers": never}))

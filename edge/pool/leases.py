@@ -21,6 +21,8 @@ class Lease:
     began_s: float
     left_s: float | None = None
     """When its attempt ended without proof that the slot is free; None while it runs."""
+    missed: bool = False
+    """Left behind for so long that the log says so."""
 
 
 class Leases:
@@ -53,13 +55,17 @@ class Leases:
         if lease is not None and lease.call_id == call_id:
             del self._held[target]
 
-    def leave_behind(self, target: str, call_id: str, now_s: float) -> bool:
-        """The attempt ended, its thread perhaps not. Whether a status must now be asked for."""
+    def forget(self, target: str) -> None:
+        """The endpoint is no longer of the pool."""
+        self._held.pop(target, None)
+
+    def leave_behind(self, target: str, call_id: str, now_s: float) -> Lease | None:
+        """The attempt ended, its thread perhaps not. Its lease, if a status must now be asked for."""
         lease = self._held.get(target)
         if lease is None or lease.call_id != call_id:
-            return False
+            return None
         lease.left_s = now_s
-        return True
+        return lease
 
     def told(self, target: str, *, asked_s: float, call_id: str) -> bool:
         """A status asked for at `asked_s` shows `call_id` in the slot. Whether a lease left behind ended by it."""

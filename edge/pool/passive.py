@@ -26,6 +26,8 @@ class Meaning(Enum):
     """It is going: no strike, tried again elsewhere, not counted as a retry."""
     BUSY = auto()
     """Its slot is taken: back to the place in the queue, no strike, not counted as a retry."""
+    SLOW = auto()
+    """Ran out of a full attempt's time while it moved: no strike, tried again elsewhere."""
     OUT_OF_TIME = auto()
     """The request's own time is over before a full attempt's: no strike, nothing left to retry with."""
 
@@ -83,15 +85,23 @@ def cause_of(word: str) -> Cause:
     return CAUSES.get(word.lower(), Cause.PROBE)
 
 
-def meaning_of(code: Code, reason: str, *, full_time: bool) -> Meaning:
+def meaning_of(code: Code, reason: str, *, full_time: bool, moved: bool = False) -> Meaning:
     """What the end of an attempt means.
 
     `reason` is the worker's own, or empty. `full_time`: whether the attempt had all the time that one may take, so that
-    running out of it is the worker's doing and not that of an impatient client.
+    running out of it is the worker's doing and not that of an impatient client. `moved`: progress was reported late in
+    the attempt, so that it was slow and not stuck.
     """
     if code is Code.DEADLINE_EXCEEDED and not full_time:
         return Meaning.OUT_OF_TIME
+    if code is Code.DEADLINE_EXCEEDED and moved:
+        return Meaning.SLOW
     return BY_REASON.get((code, reason), BY_CODE[code])
+
+
+def is_gone(code: Code, reason: str) -> bool:
+    """Whether an attempt that ended like this lost its worker: the connection broke, or could not be made."""
+    return code is Code.UNAVAILABLE and reason == ""
 
 
 def proves_slot_free(code: Code, reason: str) -> bool:

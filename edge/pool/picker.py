@@ -1,24 +1,179 @@
-"""Which free worker gets a request."""
+"""Which free worker gets a request.
+
+Online endpoints stand in two tiers, primaries and backups, and in each the free ones in the order in which they became
+free: the one idle for longest is first. The same again for those that have a capability, as soon as a request asks for
+it. Everything is kept up to date endpoint by endpoint (`Ranks.place`), so that a pick looks at nobody else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections import OrderedDict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
 
 from edge.pool.endpoint import Endpoint
 
 
-def tier(endpoints: Iterable[Endpoint], tried: Collection[str] = ()) -> list[Endpoint]:
-    """The online endpoints that share the work: the primaries, or the backups when no primary is online.
+@dataclass(slots=True, eq=False)
+class Tier:
+    """Online endpoints of one priority."""
 
-    Those in `tried` do not count: a retry never goes to a worker that failed it.
-    """
-    online = [endpoint for endpoint in endpoints if endpoint.online and endpoint.target not in tried]
-    return [endpoint for endpoint in online if endpoint.primary] or online
+    online: set[str] = field(default_factory=set)
+    slow: set[str] = field(default_factory=set)
+    """Those whose slot a slow call holds."""
+    free: OrderedDict[str, Endpoint] = field(default_factory=OrderedDict)
+    trial: OrderedDict[str, Endpoint] = field(default_factory=OrderedDict)
+    """Free as well, but only for a trial call (`edge.pool.brake`)."""
+
+    def any_online(self, tried: Collection[str]) -> bool:
+        """Whether anyone is, besides those in `tried`."""
+        if not tried:
+            return bool(self.online)
+        return len(self.online) > sum(target in self.online for target in tried)
+
+    def first(self, tried: Collection[str], *, trial: bool) -> Endpoint | None:
+        """The free one idle for longest that is not in `tried`; one on trial before all others, where one may be."""
+        if trial and self.trial and (endpoint := _first(self.trial, tried)) is not None:
+            return endpoint
+        return _first(self.free, tried)
+
+    def forget(self, target: str) -> None:
+        """It is offline, or gone."""
+        self.online.discard(target)
+        self.slow.discard(target)
+        self.free.pop(target, None)
+        self.trial.pop(target, None)
+
+    def place(self, endpoint: Endpoint, *, free: bool, slow: bool) -> None:
+        """One that is online here: whether its slot may be used, and whether a slow call holds it."""
+        target = endpoint.target
+        (self.slow.add if slow else self.slow.discard)(target)
+        here, elsewhere = (self.trial, self.free) if endpoint.on_trial else (self.free, self.trial)
+        elsewhere.pop(target, None)
+        if free:
+            here[target] = endpoint  # one that was free before keeps its place
+        else:
+            here.pop(target, None)
 
 
-def pick(endpoints: Sequence[Endpoint], free: Collection[str], tried: Collection[str] = ()) -> Endpoint | None:
-    """The first of its tier in `endpoints` whose slot is in `free`; None: the request waits.
+def _first(free: OrderedDict[str, Endpoint], tried: Collection[str]) -> Endpoint | None:
+    for target, endpoint in free.items():
+        if target not in tried:
+            return endpoint
+    return None
 
-    The caller keeps `endpoints` in order of their last use, so that the one idle for longest is first.
-    """
-    return next((endpoint for endpoint in tier(endpoints, tried) if endpoint.target in free), None)
+
+@dataclass(slots=True, eq=False)
+class _Group:
+    """Everyone, or those with one capability."""
+
+    primary: Tier = field(default_factory=Tier)
+    backup: Tier = field(default_factory=Tier)
+
+
+class Ranks:
+    """Who is online, who of them is free, and who gets the next request."""
+
+    def __init__(self) -> None:
+        self._everyone = _Group()
+        self._able: dict[str, _Group] = {}
+        """By capability, for those that were ever asked for."""
+        self._members: dict[str, Endpoint] = {}
+        self._tiers: dict[str, tuple[Tier, ...]] = {}
+        """By target: where it stands."""
+        self._standing: dict[str, tuple[bool, frozenset[str]]] = {}
+        """By target: what put it there."""
+
+    def place(self, endpoint: Endpoint, *, free: bool, slow: bool) -> bool:
+        """Bring everything up to date for one endpoint; whether it is online now and was not, or the other way round.
+
+        `free`: it is online and its slot may be used. `slow`: a slow call holds its slot.
+        """
+        target = endpoint.target
+        if not endpoint.online:
+            return self.remove(target)
+        standing = (endpoint.primary, endpoint.capabilities)
+        known = self._standing.get(target)
+        if standing != known:
+            self.remove(target)
+            self._members[target], self._standing[target] = endpoint, standing
+            self._tiers[target] = tuple(self._tiers_for(endpoint))
+            for tier in self._tiers[target]:
+                tier.online.add(target)
+        for tier in self._tiers[target]:
+            tier.place(endpoint, free=free, slow=slow)
+        return known is None
+
+    def remove(self, target: str) -> bool:
+        """It is offline, or gone; whether it was online."""
+        for tier in self._tiers.pop(target, ()):
+            tier.forget(target)
+        self._members.pop(target, None)
+        return self._standing.pop(target, None) is not None
+
+    @property
+    def any_online(self) -> bool:
+        """Whether calls can go anywhere."""
+        return bool(self._members)
+
+    def online(self) -> int:
+        """How many are."""
+        return len(self._members)
+
+    @property
+    def any_free(self) -> bool:
+        """Whether any slot may be used."""
+        first, second = self._everyone.primary, self._everyone.backup
+        return bool(first.free or second.free or first.trial or second.trial)
+
+    @property
+    def at_work(self) -> Tier:
+        """The tier that shares the work: the primaries, or the backups when no primary is online."""
+        return self._everyone.primary if self._everyone.primary.online else self._everyone.backup
+
+    def all_tried(self, tried: Collection[str]) -> bool:
+        """Whether every online endpoint is in `tried`."""
+        return len(self._members) == sum(target in self._members for target in tried)
+
+    def pick(
+        self, tried: Collection[str] = (), capability: str = "", *, spill: bool = False, trial: bool = False
+    ) -> Endpoint | None:
+        """Who gets a request now; None: it waits.
+
+        Never one in `tried`. A backup only when no (other) primary is online, or with `spill` when none is free. One
+        that has `capability` when any of the tier has, else any. `trial`: one on trial may be used.
+        """
+        if self._everyone.primary.any_online(tried):
+            found = self._pick(tried, capability, trial, primary=True)
+            if found is not None or not spill:
+                return found
+        return self._pick(tried, capability, trial, primary=False)
+
+    def _pick(self, tried: Collection[str], capability: str, trial: bool, *, primary: bool) -> Endpoint | None:
+        group = self._everyone
+        if capability:
+            able = self._group(capability)
+            if (able.primary if primary else able.backup).any_online(tried):
+                group = able
+        return (group.primary if primary else group.backup).first(tried, trial=trial)
+
+    def _group(self, capability: str) -> _Group:
+        """Those that have it; put together when the first request asks."""
+        group = self._able.get(capability)
+        if group is None:
+            group = self._able[capability] = _Group()
+            for target, endpoint in self._members.items():
+                if capability in endpoint.capabilities:
+                    tier = group.primary if endpoint.primary else group.backup
+                    everyone = self._tiers[target][0]
+                    tier.online.add(target)
+                    free = target in everyone.free or target in everyone.trial
+                    tier.place(endpoint, free=free, slow=target in everyone.slow)
+                    self._tiers[target] = (*self._tiers[target], tier)
+        return group
+
+    def _tiers_for(self, endpoint: Endpoint) -> Iterable[Tier]:
+        """Everyone's first."""
+        able = (group for capability, group in self._able.items() if capability in endpoint.capabilities)
+        for group in (self._everyone, *able):
+            yield group.primary if endpoint.primary else group.backup

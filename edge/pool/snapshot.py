@@ -9,6 +9,14 @@ from edge.pool.leases import Lease
 
 
 @dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One change of an endpoint, or one decision about it."""
+
+    age_s: float
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class EndpointSnapshot:
     """One worker."""
 
@@ -30,6 +38,20 @@ class EndpointSnapshot:
     """What the worker says it does now."""
     taken_by_others: bool
     """Whether another edge's call is in its slot."""
+    name: str
+    """The `dns:///name:port` that led to it; empty when it stands in the configuration itself."""
+    boot_id: str
+    """Of its process; empty when it has not told."""
+    capabilities: tuple[str, ...]
+    """What it says it can do, sorted."""
+    leaving: bool
+    """No longer of the configuration: gets no new calls, or only until it is replaced."""
+    ejections: int
+    """Doublings that its next cooldown gets."""
+    next_probe_in_s: float | None
+    """None while it is being probed."""
+    history: tuple[HistoryEntry, ...]
+    """Its last changes and what was decided about it, the latest first."""
 
     @classmethod
     def of(cls, endpoint: Endpoint, lease: Lease | None, now_s: float) -> EndpointSnapshot:
@@ -46,6 +68,13 @@ class EndpointSnapshot:
             left_behind=lease is not None and lease.left_s is not None,
             stage=endpoint.stage,
             taken_by_others=endpoint.taken,
+            name=endpoint.name,
+            boot_id=endpoint.boot_id,
+            capabilities=tuple(sorted(endpoint.capabilities)),
+            leaving=endpoint.leaving or endpoint.awaits_replacement,
+            ejections=endpoint.ejections,
+            next_probe_in_s=None if endpoint.probing else max(0.0, endpoint.next_probe_s - now_s),
+            history=tuple(HistoryEntry(now_s - at_s, what) for at_s, what in reversed(endpoint.history)),
         )
 
 
@@ -54,7 +83,7 @@ class PoolSnapshot:
     """Workers and queue."""
 
     endpoints: tuple[EndpointSnapshot, ...]
-    """In the order of the configuration."""
+    """In the order of the configuration; then those that are leaving."""
     waiting_fast: int
     """Fast calls that wait, inside and outside."""
     waiting_slow: int
@@ -63,3 +92,7 @@ class PoolSnapshot:
     """Calls beyond `max_in_flight`."""
     inside: int
     """Calls that run or wait for a worker."""
+    braked: bool
+    """Whether workers that went out for a shared cause come back by single trial calls."""
+    growth_capable: int
+    """Workers online that can grow hair."""

@@ -92,8 +92,6 @@ class Driver:
         self._home.settle()
         names = [worker for worker in self._config.workers if worker.startswith(NAME_PREFIX)]
         self._unprobed.update(names)
-        for worker in self._config.workers:
-            self._carry_out(ev.Open(worker))
         self._feed(ev.Started(time.monotonic()))
         with contextlib.suppress(TimeoutError):  # whoever has not answered by then is named in the log
             async with asyncio.timeout(self._config.health.timeout_seconds):

@@ -32,7 +32,7 @@ def in_state(state: State, *, health: HealthCheckConfig | None = None) -> Endpoi
     """One that is in `state` at 100 s, without a running cooldown unless it is ejected."""
     worker = endpoint(health=health)
     if state is not State.UNKNOWN:
-        probe(worker, 100.0, GOOD)
+        probe(worker, 100.0, *[GOOD] * worker.health.healthy_threshold)
     if state is State.NOT_SERVING:
         worker.told_down(100.0, Cause.DISK, "test")
     if state is State.DRAINING:
@@ -51,7 +51,7 @@ def trigger(worker: Endpoint, what: Trigger, now_s: float) -> None:
             probe(worker, now_s, SILENT, SILENT)
         case Trigger.TOLD_DOWN:
             worker.told_down(now_s, Cause.STALLED, "test")
-        case Trigger.TOLD_DRAINING:
+        case Trigger.TOLD_DRAINING | Trigger.DRAINED_ALREADY:
             worker.told_down(now_s, Cause.DRAINING, "test")
         case Trigger.CALL_FAILED:
             fail(worker, now_s)
@@ -87,6 +87,7 @@ U, S, N, E, D = State.UNKNOWN, State.SERVING, State.NOT_SERVING, State.EJECTED, 
         (E, Trigger.PROBES_BAD, E),
         (E, Trigger.TOLD_DOWN, E),
         (E, Trigger.TOLD_DRAINING, E),
+        (E, Trigger.DRAINED_ALREADY, D),
         (E, Trigger.CALL_FAILED, E),
         (E, Trigger.NEW_BOOT, E),
         (D, Trigger.PROBES_GOOD, D),
@@ -99,14 +100,15 @@ U, S, N, E, D = State.UNKNOWN, State.SERVING, State.NOT_SERVING, State.EJECTED, 
 )
 def test_every_trigger_in_every_state(before: State, what: Trigger, after: State) -> None:
     worker = in_state(before)
-    trigger(worker, what, 101.0)
+    trigger(worker, what, 100.5 if what is Trigger.DRAINED_ALREADY else 102.0)
     assert worker.state is after
     assert worker.online == (after is State.SERVING)
 
 
-def test_the_table_has_a_row_for_every_state_and_knows_one_illegal_trigger() -> None:
+def test_the_table_has_a_row_for_every_state_and_knows_what_is_illegal() -> None:
     missing = [(state, what) for state in State for what in Trigger if what not in TRANSITIONS[state]]
-    assert missing == [(State.UNKNOWN, Trigger.CALL_FAILED)]
+    only_when_ejected = [(state, Trigger.DRAINED_ALREADY) for state in State if state is not State.EJECTED]
+    assert set(missing) == {(State.UNKNOWN, Trigger.CALL_FAILED), *only_when_ejected}
 
 
 def test_an_illegal_transition_raises_and_changes_nothing() -> None:
@@ -230,7 +232,7 @@ def test_good_calls_take_doublings_back_one_by_one() -> None:
         fail(worker, now_s)
         probe(worker, now_s + 400, GOOD)
     for _ in range(DECAY_GOOD_CALLS):
-        worker.call_good()
+        worker.call_good(2_900.0)
     fail(worker, 3_001.0)
     assert worker.cooldown_left_s(3_001.0) == 240, "after 60, 120 and 240 one of three doublings is gone"
 
@@ -238,7 +240,7 @@ def test_good_calls_take_doublings_back_one_by_one() -> None:
 @given(st.floats(0, 1, exclude_max=True), st.integers(0, 6))
 def test_jitter_never_shortens_a_promised_cooldown_nor_passes_the_maximum(chance: float, before: int) -> None:
     worker = in_state(State.SERVING)
-    worker.ejections = before
+    worker.cooldown.doublings = before
     fail(worker, 101.0, chance=chance)
     promised_s = min(60 * 2**before, 300)
     assert promised_s <= worker.cooldown_left_s(101.0) <= min(promised_s * 1.1, 300)
@@ -255,7 +257,7 @@ def test_a_failure_of_a_call_begun_before_lengthens_and_never_counts_again() -> 
 
 def test_a_late_failure_never_shortens_a_longer_cooldown() -> None:
     worker = in_state(State.SERVING)
-    worker.ejections = 2
+    worker.cooldown.doublings = 2
     fail(worker, 101.0)
     fail(worker, 102.0, began_s=99.0)
     assert worker.cooldown_until_s == 341.0
@@ -265,8 +267,101 @@ def test_a_failure_on_an_earlier_process_says_nothing_about_this_one() -> None:
     worker = in_state(State.SERVING)
     worker.boot_seen(100.0, "first")
     assert worker.boot_seen(120.0, "second")
-    fail(worker, 121.0, began_s=110.0)
+    fail(worker, 121.1, began_s=110.0)
     assert worker.online
+
+
+@pytest.mark.parametrize("boot_first", [True, False])
+def test_a_failure_heard_together_with_the_next_process_ejects_whichever_came_first(boot_first: bool) -> None:
+    worker = in_state(State.SERVING)
+    worker.boot_seen(100.0, "first")
+    if boot_first:
+        worker.boot_seen(120.0, "second")
+    fail(worker, 120.0, began_s=110.0)
+    worker.boot_seen(120.0, "second")
+    assert repr(worker) == "<w:1 EJECTED(passive) until 180.000 s>", "a new process never ends a cooldown"
+
+
+@pytest.mark.parametrize("word_first", [True, False])
+def test_a_failure_heard_together_with_the_word_that_it_drains_is_no_strike(word_first: bool) -> None:
+    worker = in_state(State.SERVING)
+    worker.boot_seen(100.0, "first")
+    if word_first:
+        worker.told_down(120.0, Cause.DRAINING, "status")
+    fail(worker, 120.0, began_s=110.0)
+    worker.told_down(120.0, Cause.DRAINING, "status")
+    assert (worker.state, worker.ejections) == (State.DRAINING, 0)
+    worker.boot_seen(121.0, "second")
+    fail(worker, 121.0, began_s=110.0)
+    assert worker.state is State.UNKNOWN, "and what ends late on the drained process is none either"
+
+
+def test_the_word_that_it_drains_ends_no_cooldown_that_has_run_for_a_while() -> None:
+    worker = in_state(State.EJECTED)
+    worker.told_down(101.1, Cause.DRAINING, "status")
+    assert worker.state is State.EJECTED
+
+
+def test_another_password_ends_ejections_for_the_old_one_and_no_others() -> None:
+    refused, failed = in_state(State.SERVING), in_state(State.EJECTED)
+    refused.call_failed(101.0, began_s=100.5, cause=Cause.AUTH, evidence="test", chance=0.0)
+    refused.call_failed(102.0, began_s=100.5, cause=Cause.AUTH, evidence="test", chance=0.0)
+    assert refused.password_changed()
+    assert not failed.password_changed()
+    assert (refused.cooldown_left_s(103.0), refused.ejections) == (0, 0)
+    assert refused.state is State.EJECTED, "its next good probe brings it back"
+    probe(refused, 103.0, GOOD)
+    assert refused.online
+    assert failed.cooldown_left_s(103.0) == 57
+
+
+def test_a_probe_refused_with_the_old_password_does_not_count() -> None:
+    worker = in_state(State.SERVING)
+    probe(worker, 101.0, ProbeResult.AUTH)
+    worker.probe_began()
+    worker.password_changed()
+    worker.probe_ended(102.0, ProbeResult.AUTH, "test")
+    assert worker.online
+
+
+def test_a_running_cooldown_follows_the_configuration() -> None:
+    worker = in_state(State.EJECTED)
+    worker.health = HealthCheckConfig(cooldown_seconds=30)
+    assert worker.cooldown_left_s(110.0) == 20
+    worker.health = HealthCheckConfig(cooldown_seconds=90)
+    assert worker.cooldown_left_s(110.0) == 80
+
+
+def test_that_it_has_said_why_is_not_forgotten_when_it_only_says_no() -> None:
+    first, last = in_state(State.SERVING), in_state(State.SERVING)
+    first.told_down(101.0, None, "Watch")
+    for worker in (first, last):
+        worker.told_down(101.0, Cause.DISK, "status: disk_free_below_5.0g")
+    last.told_down(101.0, None, "Watch")
+    for worker in (first, last):
+        assert (worker.cause, worker.evidence) == (Cause.DISK, "status: disk_free_below_5.0g")
+
+
+def test_good_probes_from_before_the_bad_news_do_not_count_for_the_return() -> None:
+    worker = in_state(State.NOT_SERVING, health=HealthCheckConfig(healthy_threshold=2))
+    probe(worker, 101.0, GOOD)
+    worker.told_down(101.5, Cause.DISK, "test")
+    probe(worker, 102.0, GOOD)
+    assert worker.state is State.NOT_SERVING
+    probe(worker, 103.0, GOOD)
+    assert worker.online
+
+
+def test_a_worker_on_trial_is_back_soon_and_its_ejections_count_for_nothing_later() -> None:
+    worker = in_state(State.EJECTED)
+    worker.cooldown.short = True
+    assert worker.on_trial
+    assert worker.cooldown_until_s == 110.0
+    fail(worker, 105.0)
+    assert worker.cooldown_until_s == 115.0
+    probe(worker, 115.0, GOOD)
+    fail(worker, 116.0)
+    assert (worker.cooldown_until_s, worker.ejections) == (126.0, 1)
 
 
 def test_cooldown_zero_ends_running_ones_and_leaves_the_next_good_probe_to_decide() -> None:
@@ -308,7 +403,7 @@ def test_repr_shows_the_state() -> None:
 @given(st.lists(st.sampled_from(list(Trigger)), max_size=30))
 def test_no_traffic_inside_a_cooldown_whatever_is_heard(heard: list[Trigger]) -> None:
     worker = in_state(State.EJECTED)
-    for now_s, what in enumerate(heard, start=101):
+    for now_s, what in enumerate(heard, start=102):
         trigger(worker, what, float(now_s))
         if now_s < 160:
             assert worker.state is State.EJECTED

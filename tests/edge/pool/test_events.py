@@ -165,6 +165,7 @@ def test_two_bad_probes_in_a_row_take_offline_one_does_not() -> None:
                 "cause": "probe",
                 "evidence": "test",
                 "cooldown_s": 0.0,
+                "ejections": 0,
             },
         )
     ]

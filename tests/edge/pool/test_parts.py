@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +15,7 @@ from edge.pool.endpoint import Endpoint
 from edge.pool.estimates import RetryBudget, ServiceTimes
 from edge.pool.events import ProbeResult
 from edge.pool.leases import Leases
-from edge.pool.picker import pick, tier
+from edge.pool.picker import Ranks
 
 
 def request(number: int, *, slow: bool = False, deadline_s: float = 1_000.0, size_bytes: int = 1) -> Request:
@@ -27,7 +29,7 @@ def request(number: int, *, slow: bool = False, deadline_s: float = 1_000.0, siz
     )
 
 
-def numbers(requests: list[Request]) -> list[int]:
+def numbers(requests: Iterable[Request]) -> list[int]:
     return [each.number for each in requests]
 
 
@@ -125,6 +127,8 @@ def test_a_slot_is_leased_once() -> None:
     assert leases.on("w:1") is not None, "another call cannot give it back"
     leases.give_back("w:1", "a")
     leases.take("w:1", "b", 0.0, slow=False)
+    leases.forget("w:1")
+    assert leases.on("w:1") is None
 
 
 def test_a_lease_left_behind_ends_by_a_status_asked_for_later_that_shows_the_call_gone() -> None:
@@ -147,38 +151,93 @@ def test_another_call_in_the_slot_proves_that_ours_has_left_it() -> None:
     assert leases.told("w:1", asked_s=21.0, call_id="another-edge-7")
 
 
-def workers(*states: tuple[str, bool, bool]) -> list[Endpoint]:
-    made = []
-    for target, primary, online in states:
-        endpoint = Endpoint(target, primary=primary, health=HealthCheckConfig())
-        if online:
-            endpoint.probe_ended(0.0, ProbeResult.GOOD, "")
-        made.append(endpoint)
+def worker(target: str, *, primary: bool = True, can: str = "") -> Endpoint:
+    """One that is online."""
+    endpoint = Endpoint(target, primary=primary, health=HealthCheckConfig())
+    endpoint.probe_ended(0.0, ProbeResult.GOOD, "")
+    endpoint.capabilities = frozenset({can} if can else ())
+    return endpoint
+
+
+def ranks(*free: Endpoint, busy: tuple[Endpoint, ...] = ()) -> Ranks:
+    """These became free in this order."""
+    made = Ranks()
+    for endpoint in (*free, *busy):
+        made.place(endpoint, free=endpoint not in busy, slow=False)
     return made
 
 
-def picked(endpoints: list[Endpoint], free: set[str], tried: tuple[str, ...] = ()) -> str | None:
-    endpoint = pick(endpoints, free, tried)
+def picked(pool: Ranks, tried: tuple[str, ...] = (), capability: str = "", **how: bool) -> str | None:
+    endpoint = pool.pick(tried, capability, **how)
     return None if endpoint is None else endpoint.target
 
 
+P1, P2, B1 = worker("p1"), worker("p2"), worker("b1", primary=False)
+
+
+def test_the_one_idle_for_longest_is_first() -> None:
+    pool = ranks(P1, P2)
+    assert picked(pool) == "p1"
+    pool.place(P1, free=True, slow=False)
+    assert picked(pool) == "p1", "being looked at again changes nothing"
+    pool.place(P1, free=False, slow=False)
+    assert picked(pool) == "p2"
+    pool.place(P1, free=True, slow=False)
+    assert picked(pool) == "p2"
+
+
 def test_primaries_get_the_work_even_when_they_are_full() -> None:
-    pool = workers(("p1", True, True), ("p2", True, True), ("b1", False, True))
-    assert picked(pool, {"p2", "b1"}) == "p2"
-    assert picked(pool, {"b1"}) is None
-    assert [e.target for e in tier(pool)] == ["p1", "p2"]
+    assert picked(ranks(P2, B1, busy=(P1,))) == "p2"
+    full = ranks(B1, busy=(P1, P2))
+    assert picked(full) is None
+    assert full.at_work.online == {"p1", "p2"}
+    assert picked(full, spill=True) == "b1"
 
 
 def test_backups_help_when_no_primary_is_online_or_all_have_been_tried() -> None:
-    pool = workers(("p1", True, False), ("b1", False, True))
-    assert picked(pool, {"p1", "b1"}) == "b1"
-    pool = workers(("p1", True, True), ("b1", False, True))
-    assert picked(pool, {"p1", "b1"}, tried=("p1",)) == "b1"
+    assert picked(ranks(B1)) == "b1"
+    assert picked(ranks(P1, B1), tried=("p1",)) == "b1"
+    pool = ranks(P1, B1)
+    pool.remove("p1")
+    assert picked(pool) == "b1"
+    assert pool.at_work.online == {"b1"}
 
 
 def test_a_tried_worker_is_never_picked_again() -> None:
-    pool = workers(("p1", True, True))
-    assert picked(pool, {"p1"}, tried=("p1",)) is None
+    assert picked(ranks(P1), tried=("p1",)) is None
+    assert picked(ranks(P1, P2), tried=("p1",)) == "p2"
+    assert ranks(P1, P2).all_tried(("p1", "p2", "gone"))
+    assert not ranks(P1, P2).all_tried(("p1", "gone"))
+
+
+def test_a_capability_is_preferred_waited_for_and_done_without_when_nobody_has_it() -> None:
+    able, plain, backup = worker("able", can="growth"), worker("plain"), worker("b1", primary=False, can="growth")
+    pool = ranks(plain, able, backup)
+    assert picked(pool) == "plain"
+    assert picked(pool, capability="growth") == "able"
+    pool.place(able, free=False, slow=True)
+    assert picked(pool, capability="growth") is None, "it is online: worth waiting for"
+    assert picked(pool, capability="growth", spill=True) == "b1"
+    assert picked(pool, tried=("able",), capability="growth") == "plain", "nobody else of the primaries has it"
+    able.capabilities = frozenset()
+    pool.place(able, free=False, slow=True)
+    assert picked(pool, capability="growth") == "plain"
+    plain.capabilities = frozenset({"growth"})
+    pool.place(plain, free=True, slow=False)
+    pool.place(able, free=True, slow=False)
+    assert picked(pool, capability="growth") == "plain"
+
+
+def test_one_on_trial_is_used_only_for_a_trial_and_then_first() -> None:
+    suspect, sound = worker("suspect"), worker("sound")
+    suspect.cooldown.short = True
+    pool = ranks(sound, suspect)
+    assert picked(pool) == "sound"
+    assert picked(pool, trial=True) == "suspect"
+    assert picked(pool, tried=("suspect",), trial=True) == "sound"
+    suspect.cooldown.short = False
+    pool.place(suspect, free=True, slow=False)
+    assert picked(pool, tried=("sound",)) == "suspect"
 
 
 def test_a_median_needs_enough_fresh_samples() -> None:

@@ -1,0 +1,216 @@
+"""The end of an attempt: what it does to its worker, and what becomes of its request."""
+
+from __future__ import annotations
+
+import math
+import random
+from functools import partial
+
+from edge.pool import config as fixed
+from edge.pool import events as ev
+from edge.pool.admission import Place, Request
+from edge.pool.agenda import Agenda
+from edge.pool.endpoint import Endpoint, State
+from edge.pool.fleet import Fleet
+from edge.pool.leases import Lease, Leases
+from edge.pool.outbox import Outbox
+from edge.pool.passive import Meaning, cause_of, is_gone, meaning_of, proves_slot_free
+from edge.pool.requests import Requests
+
+_FAILURES = frozenset({Meaning.FAILED, Meaning.AUTH, Meaning.TOOK_ITSELF_OUT})
+"""What is no failure when the worker drains."""
+
+
+class Attempts:
+    """Judges attempts while they run and when they end."""
+
+    def __init__(
+        self,
+        *,
+        requests: Requests,
+        fleet: Fleet,
+        leases: Leases,
+        outbox: Outbox,
+        agenda: Agenda,
+        chance: random.Random,
+    ) -> None:
+        self._requests = requests
+        self._fleet = fleet
+        self._leases = leases
+        self._outbox = outbox
+        self._agenda = agenda
+        self._chance = chance
+        self._password_s = -math.inf
+        """Since when there is the password of now."""
+
+    # While it runs
+
+    def progressed(self, event: ev.CallProgressed) -> None:
+        """Its own stream told of a stage or a step."""
+        request = self._requests.by_id.get(event.call_id)
+        if request is not None:
+            request.progressed_s = event.now_s
+
+    def status_told(self, event: ev.StatusTold) -> None:
+        """Its worker told how far it is. The first word says where it stands, the next ones whether it moves."""
+        request = self._requests.by_id.get(event.call_id)
+        if request is None or request.place is not Place.RUNNING or request.endpoint != event.endpoint:
+            return
+        seen = (event.steps, event.stage)
+        if request.seen is not None and request.seen != seen:
+            request.progressed_s = event.now_s
+        request.seen = seen
+
+    def password_changed(self, now_s: float) -> None:
+        """What was refused before says nothing about the new one."""
+        self._password_s = now_s
+
+    def gone(self, event: ev.CallGone) -> None:
+        """The client left; what ran is cancelled."""
+        request = self._requests.by_id[event.call_id]
+        running = request.place is Place.RUNNING
+        self._requests.gone(event.call_id, event.now_s)
+        if running:
+            self._leave_behind(request, event.now_s)
+
+    # Its end
+
+    def ended(self, event: ev.CallEnded) -> None:
+        """It ended by itself."""
+        now_s = event.now_s
+        request = self._requests.by_id[event.call_id]
+        endpoint = self._fleet.by_target[request.endpoint]
+        meaning = self._meaning(request, event)
+        if meaning is Meaning.GOOD:
+            self._requests.finish(request, now_s)
+            self._requests.service_times[request.slow].add(now_s, now_s - request.began_s)
+            endpoint.call_good(now_s)
+        else:
+            if meaning in _FAILURES and endpoint.state is State.DRAINING:
+                meaning = Meaning.DRAINING
+            before = endpoint.standing
+            self._judge_worker(endpoint, request, meaning, event)
+            self._fleet.note_change(endpoint, before, now_s, request.call_id)
+            self._judge_request(request, meaning, event)
+        if proves_slot_free(event.code, event.reason):
+            self._leases.give_back(endpoint.target, request.call_id)
+            self._fleet.place(endpoint, now_s)
+        else:
+            self._leave_behind(request, now_s)
+
+    def _meaning(self, request: Request, event: ev.CallEnded) -> Meaning:
+        full_s = self._requests.dispatch.attempt_timeout_s(slow=request.slow)
+        moving_s = request.began_s + fixed.PROGRESS_SHARE * request.attempt_s
+        return meaning_of(
+            event.code,
+            event.reason,
+            full_time=request.attempt_s >= full_s,
+            moved=request.progressed_s >= moving_s,
+        )
+
+    def _judge_worker(self, endpoint: Endpoint, request: Request, meaning: Meaning, event: ev.CallEnded) -> None:
+        """What an attempt that was not answered does to its worker."""
+        now_s = event.now_s
+        evidence = f"call: {event.code} {event.reason}".rstrip()
+        if meaning in {Meaning.FAILED, Meaning.AUTH}:
+            endpoint.call_failed(
+                now_s,
+                began_s=request.began_s,
+                cause=ev.Cause.AUTH if meaning is Meaning.AUTH else ev.Cause.PASSIVE,
+                evidence=evidence,
+                chance=self._chance.random(),
+            )
+            if meaning is Meaning.AUTH and request.began_s <= self._password_s:
+                endpoint.password_changed()
+            self._fleet.probe_at(endpoint, now_s + endpoint.cooldown_left_s(now_s))
+        elif meaning is Meaning.TOOK_ITSELF_OUT:
+            endpoint.told_down(now_s, cause_of(event.reason), evidence)
+        elif meaning is Meaning.DRAINING:
+            endpoint.told_down(now_s, ev.Cause.DRAINING, evidence)
+        elif meaning is Meaning.BUSY:
+            wait_s = fixed.BUSY_WAIT_S if event.retry_after_s is None else event.retry_after_s
+            self._fleet.busy(endpoint, now_s + max(wait_s, fixed.BUSY_WAIT_MIN_S))
+
+    def _judge_request(self, request: Request, meaning: Meaning, event: ev.CallEnded) -> None:
+        """What an attempt that was not answered means for its request."""
+        now_s, requests = event.now_s, self._requests
+        if meaning is Meaning.OUT_OF_TIME:
+            requests.fail(request, "DEADLINE", now_s)
+        elif meaning is Meaning.PASSED_ON and event.reason:
+            requests.finish(request, now_s)
+        elif meaning is Meaning.PASSED_ON:  # gRPC's own refusal: nothing in it is meant for a client
+            requests.fail(request, "WORKER_FAILED", now_s)
+        elif meaning is Meaning.BUSY:
+            requests.admission.put_back(request, now_s, afresh=False)
+        elif meaning is Meaning.DRAINING:
+            requests.admission.put_back(request, now_s, afresh=True)
+        else:
+            self._retry(request, meaning, event)
+
+    def _retry(self, request: Request, meaning: Meaning, event: ev.CallEnded) -> None:
+        """Try it again on another worker, or say why not."""
+        now_s, requests = event.now_s, self._requests
+        refused = self._why_no_retry(request, event)
+        self._outbox.add(
+            ev.Log(
+                "info",
+                "attempt_failed",
+                {
+                    "call_id": request.call_id,
+                    "worker": request.endpoint,
+                    "attempt": request.attempts,
+                    "code": str(event.code),
+                    "reason": event.reason,
+                    "took_s": round(now_s - request.began_s, 3),
+                    "retried": not refused,
+                    "because": refused,
+                },
+            )
+        )
+        if not refused:
+            request.retries += 1
+            request.tried = (*request.tried, request.endpoint)
+            requests.admission.put_back(request, now_s, afresh=True)
+        elif not self._fleet.ranks.any_online:
+            requests.fail(request, "NO_WORKER", now_s)
+        else:
+            requests.fail(request, "DEADLINE" if meaning is Meaning.SLOW else "WORKER_FAILED", now_s)
+
+    def _why_no_retry(self, request: Request, event: ev.CallEnded) -> str:
+        """In words for the log; empty when it is tried again."""
+        dispatch, now_s = self._requests.dispatch, event.now_s
+        if not self._fleet.ranks.any_online:
+            return "nobody is online"
+        if not dispatch.retry_on_failure or request.retries >= dispatch.max_retries:
+            return "no retry left"
+        if request.slow and request.progressed_s > -math.inf and not is_gone(event.code, event.reason):
+            return "a slow call that had got on, and its worker is not gone"
+        needed_s = self._requests.service_times[request.slow].median_s(now_s) or 0.0
+        if request.deadline_s - now_s <= needed_s:
+            return "too little time"
+        return "" if self._requests.retries.spend(now_s) else "retry budget spent"
+
+    # Slots
+
+    def slot_told(self, target: str, asked_s: float, call_id: str, now_s: float) -> None:
+        """A status asked for at `asked_s` shows this call in the slot, or none."""
+        lease = self._leases.on(target)
+        if self._leases.told(target, asked_s=asked_s, call_id=call_id) and lease is not None and lease.missed:
+            self._say_of_slot("info", "slot_returned", target, lease, now_s)
+
+    def _leave_behind(self, request: Request, now_s: float) -> None:
+        """Its attempt ended without the worker's own answer: ask whether the slot is free."""
+        lease = self._leases.leave_behind(request.endpoint, request.call_id, now_s)
+        if lease is not None:
+            self._outbox.add(ev.AskStatus(request.endpoint))
+            self._agenda.at(now_s + fixed.LEFT_BEHIND_WARN_S, partial(self._miss, request.endpoint, lease))
+
+    def _miss(self, target: str, lease: Lease, now_s: float) -> None:
+        """No status has given it back. It is not given back by hope: say so, and go on waiting."""
+        if self._leases.on(target) is lease:
+            lease.missed = True
+            self._say_of_slot("warning", "slot_not_returned", target, lease, now_s)
+
+    def _say_of_slot(self, level: ev.Level, event: str, target: str, lease: Lease, now_s: float) -> None:
+        since_s = now_s if lease.left_s is None else lease.left_s
+        self._outbox.add(ev.Log(level, event, {"worker": target, "call_id": lease.call_id, "since_s": now_s - since_s}))
