@@ -82,14 +82,15 @@ class FakeComfyUi:
                 remaining = len(self.running) + len(self.pending)
                 return Response.json({"exec_info": {"queue_remaining": remaining}})
             case "GET", "/system_stats":
-                return Response.json(self._stats())
+                return Response.json(self.stats())
         return Response.json({}, 404)
 
     def _last(self, max_items: list[str] | None) -> dict[str, Any]:
         count = int(max_items[0]) if max_items else len(self.history)
         return dict(list(self.history.items())[-count:]) if count else {}
 
-    def _stats(self) -> dict[str, Any]:
+    def stats(self) -> dict[str, Any]:
+        """What `/system_stats` says."""
         return {
             "system": {
                 "os": "linux",

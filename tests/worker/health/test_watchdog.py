@@ -365,3 +365,12 @@ def test_a_slot_of_tokens_per_second_is_told() -> None:
     assert finding.tokens_per_s == pytest.approx(40.0)
     assert (finding.running, finding.waiting) == (2, 0)
     assert finding.conclusive
+
+
+def test_an_idle_server_that_refuses_the_canary_is_not_known_to_work() -> None:
+    dog = Watched(VllmServer(at_s=-SETTLED_S), begun_s=-SETTLED_S)
+    dog.canary_error = True
+    decisions = dog.run(0.0, 100.0)
+    assert verdicts(decisions) == {Verdict.IDLE}
+    assert decisions[-1].finding.outcome is Outcome.DEGRADED
+    assert decisions[-1].finding.conclusive

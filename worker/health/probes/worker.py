@@ -21,6 +21,7 @@ def read_status(status: WorkerStatus, *, at_s: float, now_epoch_s: float, grace_
     slot = status.slot
     busy = slot.HasField("call")
     counters = [check.evidence[STEP_COUNTER] for check in status.checks if STEP_COUNTER in check.evidence]
+    serves = status.state == SERVING_STATE_SERVING
     reasons = ", ".join(status.reasons)
     reading = Reading(
         at_s=at_s,
@@ -38,7 +39,8 @@ def read_status(status: WorkerStatus, *, at_s: float, now_epoch_s: float, grace_
         Answer.READ,
         {"": reading},
         age_s=max(0.0, now_epoch_s - start_time_s),
-        problem="" if status.state == SERVING_STATE_SERVING else f"does not serve: {reasons}",
+        problem="" if serves else f"does not serve: {reasons}",
+        serves=serves,
         condemned="" if status.live else f"says that only a restart helps: {reasons}",
     )
 

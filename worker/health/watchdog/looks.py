@@ -43,6 +43,8 @@ class Look:
     """Tokens put out since the start; None where nobody counts them."""
     problem: str = ""
     """What is wrong or missing, in words for a log; never a piece of what was received."""
+    serves: bool = True
+    """Whether it takes work, in its own words."""
     condemned: str = ""
     """The server's own words when it says of itself that only a restart helps; empty else."""
 

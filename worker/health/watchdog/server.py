@@ -165,7 +165,7 @@ class Server:
             verdict = Verdict.STALLED
         finding = Finding(
             verdict=verdict,
-            outcome=self._outcome(verdict, look.at_s),
+            outcome=self._outcome(verdict, look),
             conclusive=self._is_conclusive(verdict, engines, look.at_s),
             why=self._why(verdict, engines, look),
             canaries_wanted=len(engines) if self._wants_canary(verdict, engines, look.at_s) else 0,
@@ -203,8 +203,9 @@ class Server:
         """Whether the last sign of life is young enough to send nothing to an idle server."""
         return self._alive_s is not None and now_s - self._alive_s <= self._limits.canary_max_age_s
 
-    def _outcome(self, verdict: Verdict, now_s: float) -> Outcome:
-        if verdict is Verdict.IDLE and self._canary_erred and not self._is_alive(now_s):
+    def _outcome(self, verdict: Verdict, look: Look) -> Outcome:
+        doubtful = verdict is Verdict.IDLE and self._canary_erred and not self._is_alive(look.at_s)
+        if OUTCOMES[verdict] is Outcome.WELL and (doubtful or not look.serves):
             return Outcome.DEGRADED
         return OUTCOMES[verdict]
 
