@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from edge.pool import config as fixed
 from edge.pool import events as ev
 from edge.pool.endpoint import Endpoint
+from edge.pool.snapshot import PoolSnapshot
 from tests.sim.heard import OWN_WORDS, STRIKES, Heard
 
 if TYPE_CHECKING:
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
 
 SLACK_S = 0.01
 """By which an answer may be late, in s: what the wire takes."""
+CALLS = (ev.Submitted, ev.CallEnded, ev.CallGone, ev.Tick, ev.Configured)
+ANSWERS = (ev.Start, ev.Finish, ev.Fail)
 
 
 class ViolationError(AssertionError):
@@ -37,6 +41,7 @@ INVARIANTS = {
     "share": "slow calls never hold every online worker while a fast one waits",
     "idle": "no worker that counts as online stands idle while a request waits that it may take",
     "priority": "backups only while no primary is online",
+    "needless": "no worker is taken out without one of the stated reasons",
     "monitor": "what `/monitor` counts is what gets calls",
     "retry": "a request never goes to a worker that failed it",
     "budget": "retries stay within their budget",
@@ -64,8 +69,11 @@ class Checks:
         self._submitted = 0
         self._retries = 0
         self._first_s = math.inf
+        self._online: set[str] = set()
+        self._blamed = ""
+        """The worker that the event now handled speaks against."""
 
-    def _require(self, holds: bool, invariant: str, message: str) -> None:
+    def _require(self, holds: object, invariant: str, message: str) -> None:
         if not holds:
             raise ViolationError(invariant, f"{self._clock.now_s:.6f} {self._edge.edge_id}: {message}")
 
@@ -74,8 +82,13 @@ class Checks:
     def hear(self, event: ev.Event) -> None:
         """What follows from what is about to be told."""
         now_s = event.now_s
+        if not isinstance(event, ev.CallEnded):
+            self._blamed = ""
         match event:
+            case ev.CallProgressed(_, call_id) if call_id in self._edge.open:
+                self._edge.open[call_id].moved_s = now_s
             case ev.StatusTold(endpoint=target) if target in self.heard:
+                self._saw(event)
                 self.heard[target].status(event, ours=f"{self._edge.edge_id}-")
             case ev.HealthTold(_, target, serving) if target in self.heard and not serving:
                 self.heard[target].bad_news("Watch")
@@ -90,11 +103,20 @@ class Checks:
                     heard.reconfigured(now_s, config.health)
             case ev.PasswordChanged():
                 for heard in self.heard.values():
-                    heard.auth_floor_s = min(heard.auth_floor_s, now_s)
+                    heard.pardon(now_s)
             case ev.CallGone(_, call_id):
                 for target, client in list(self._running.items()):
                     if client.call_id == call_id:
                         del self._running[target]
+
+    def _saw(self, event: ev.StatusTold) -> None:
+        """Whether its slot's call moves."""
+        client = self._running.get(event.endpoint)
+        if client is not None and client.call_id == event.call_id:
+            seen = (event.steps, event.stage)
+            if client.seen not in {None, seen}:
+                client.moved_s = event.now_s
+            client.seen = seen
 
     def opened(self, target: str) -> None:
         """An endpoint joins."""
@@ -122,7 +144,10 @@ class Checks:
         now_s, heard = self._clock.now_s, self.heard[target]
         strikes = code in STRIKES and not (code is ev.Code.UNAVAILABLE and reason in OWN_WORDS | {"DRAINING"})
         if code is ev.Code.DEADLINE_EXCEEDED:
-            strikes = self._full_time[client.call_id] and not client.progressed
+            moving_s = client.started[-1][0] + fixed.PROGRESS_SHARE * client.attempt_s
+            strikes = self._full_time[client.call_id] and client.moved_s < moving_s
+        own_word = code is ev.Code.UNAVAILABLE and reason in OWN_WORDS
+        self._blamed = target if strikes or own_word or reason == "DRAINING" else ""
         passed_on = code in {ev.Code.FAILED_PRECONDITION, ev.Code.INVALID_ARGUMENT} and reason != ""
         self._ended_ok[client.call_id] = code is ev.Code.OK or passed_on
         if code is ev.Code.OK:
@@ -130,7 +155,7 @@ class Checks:
         elif strikes:
             auth = code is ev.Code.UNAUTHENTICATED
             heard.struck(now_s, began_s=client.started[-1][0], auth=auth, shortest_s=math.inf)
-        elif code is ev.Code.UNAVAILABLE and reason in OWN_WORDS:
+        elif own_word:
             heard.bad_news(reason)
         elif reason == "DRAINING":
             heard.bad_news(reason)
@@ -156,6 +181,7 @@ class Checks:
         self._check_turn(client, endpoint, call)
         self._check_budget(client, call)
         self._running[target] = client
+        client.attempt_s, client.moved_s, client.seen = start.timeout_s, -math.inf, None
         full_s = self._edge.config.dispatch.attempt_timeout_s(slow=client.slow)
         self._full_time[client.call_id] = start.timeout_s >= full_s
 
@@ -182,7 +208,7 @@ class Checks:
         spilled = False
         if not endpoint.primary:
             better = {each.target for each in online if each.primary} - client.failed_on
-            spilled = spill_s is not None and now_s - client.waits_since_s >= spill_s
+            spilled = spill_s is not None and now_s >= client.waits_since_s + spill_s
             self._require(not better or spilled, "priority", f"{call}: {sorted(better)} are online")
         fast_waits = False
         for other in edge.open.values():
@@ -218,7 +244,7 @@ class Checks:
         self._require(not client.running_on, "once", f"{call}, and it still runs")
         at_s = max(self._deadline_s(client), self._clock.jumped_s)
         self._require(self._clock.now_s <= at_s + SLACK_S, "patience", f"{call} after its deadline")
-        waited_s = max(client.waits_since_s + self._longest_wait_s(), self._clock.jumped_s)
+        waited_s = max(client.waits_since_s + self._longest_wait_s(), client.ended_s, self._clock.jumped_s)
         self._require(self._clock.now_s <= waited_s + SLACK_S, "patience", f"{call} after too long a wait")
         online = any(endpoint.online for endpoint in self._edge.pool.endpoints())
         self._require(answer != "NO_WORKER" or not online, "monitor", f"{call}, but one is online")
@@ -227,36 +253,42 @@ class Checks:
 
     # After each event
 
-    def settled(self) -> None:
+    def settled(self, event: ev.Event, decisions: Sequence[ev.Decision]) -> None:
         """All decisions are carried out."""
         edge, now_s = self._edge, self._clock.now_s
         endpoints = edge.pool.endpoints()
-        anyone = False
-        for endpoint in endpoints:
-            if endpoint.online:
-                anyone = True
-                why = self.heard[endpoint.target].forbids(now_s)
-                self._require(
-                    not why, "cooldown" if why == "cooldown" else "monitor", f"{endpoint!r} counts as online: {why}"
-                )
-        snapshot = edge.pool.snapshot(now_s)
-        running = len(self._running)
-        waiting = len(edge.open) - running
+        online = {endpoint.target for endpoint in endpoints if endpoint.online}
+        for target in online:
+            if why := self.heard[target].forbids(now_s):
+                name = "cooldown" if why == "cooldown" else "monitor"
+                raise ViolationError(name, f"{now_s:.6f} {edge.edge_id}: {target} counts as online: {why}")
+        for target in self._online - online - {self._blamed}:
+            why = self.heard[target].forbids(now_s) if target in self.heard else "closed"
+            self._require(why or target not in edge.config.workers, "needless", f"{target} is out for no reason")
+        self._online = online
+        waiting = len(edge.open) - len(self._running)
+        self._require(online or not waiting, "monitor", "requests wait, and nobody is online")
+        if waiting or isinstance(event, CALLS) or any(isinstance(each, ANSWERS) for each in decisions):
+            self._check_books(waiting, endpoints)
+
+    def _check_books(self, waiting: int, endpoints: Sequence[Endpoint]) -> None:
+        edge = self._edge
+        snapshot = edge.pool.snapshot(self._clock.now_s)
         inside = snapshot.inside + snapshot.waiting_outside
         self._require(inside == len(edge.open), "lost", f"{inside} in the books, {len(edge.open)} in truth")
         waits = snapshot.waiting_fast + snapshot.waiting_slow
         self._require(waits == waiting, "lost", f"{waits} wait in the books, {waiting} in truth")
-        most = edge.config.dispatch.max_in_flight
-        self._require(snapshot.inside <= most or running > most, "lost", f"{snapshot.inside} inside")
-        if not waiting:
-            return
-        self._require(anyone, "monitor", "requests wait, and nobody is online")
-        if snapshot.waiting_outside == 0:
-            self._check_idle(endpoints)
+        most = edge.world.original.dispatch.max_in_flight  # a reload may leave more inside than it would let in
+        self._require(snapshot.inside <= most, "lost", f"{snapshot.inside} inside, at most {most} should be")
+        held = {each.call_id: each.target for each in snapshot.endpoints if each.call_id and not each.left_behind}
+        truth = {client.call_id: target for target, client in self._running.items()}
+        self._require(held == truth, "lost", f"slots {held} in the books, {truth} in truth")
+        if waiting and snapshot.waiting_outside == 0:
+            self._check_idle(snapshot, endpoints)
 
-    def _check_idle(self, endpoints: tuple[Endpoint, ...]) -> None:
+    def _check_idle(self, snapshot: PoolSnapshot, endpoints: Sequence[Endpoint]) -> None:
         """A fast request that waits inside, beside a free worker that it may use."""
-        now_s, snapshot = self._clock.now_s, self._edge.pool.snapshot(self._clock.now_s)
+        now_s = self._clock.now_s
         busy = {each.target for each in snapshot.endpoints if each.call_id or each.taken_by_others}
         primaries = any(each.online and each.primary for each in endpoints)
         idle = {

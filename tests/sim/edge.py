@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from edge.pool import events as ev
-from edge.pool.config import PoolConfig, Target
+from edge.pool.config import PoolConfig
 from edge.pool.endpoint import Endpoint, State
 from edge.pool.manager import Pool
 from tests.sim.checks import Checks
@@ -34,10 +35,15 @@ class Client:
     client_key: str = ""
     started: list[tuple[float, str]] = field(default_factory=list)
     waits_since_s: float = 0.0
+    ended_s: float = -math.inf
+    """When its last attempt ended."""
     failed_on: set[str] = field(default_factory=set)
     running_on: str = ""
-    progressed: bool = False
-    """Its running attempt told of a step."""
+    attempt_s: float = 0.0
+    """Time its last attempt was given, in s."""
+    moved_s: float = -math.inf
+    """When its running attempt was last heard to get on."""
+    seen: tuple[int, str] | None = None
     answered_s: float | None = None
     answer: str = ""
     """`ok`, a refusal's reason, or the system's."""
@@ -74,8 +80,6 @@ class SimEdge:
 
     def start(self) -> None:
         """First probes."""
-        for target in self.config.workers:
-            self._open(target)
         self.feed(ev.Started(self.clock.now_s))
         self.clock.after(self.config.health.timeout_seconds, lambda: self.feed(ev.StartupOver(self.clock.now_s)))
 
@@ -112,11 +116,15 @@ class SimEdge:
         """As the pool sees it."""
         return next(endpoint for endpoint in self.pool.endpoints() if endpoint.target == target)
 
+    def state(self, target: str) -> str:
+        """Also of one that is leaving."""
+        each = self.pool.snapshot(self.clock.now_s).endpoints
+        return next(endpoint.state for endpoint in each if endpoint.target == target)
+
     def configure(self, config: PoolConfig) -> None:
         """Another configuration is live."""
         self.config = config
-        targets = tuple(Target(target, config.is_primary(target)) for target in config.workers)
-        self.feed(ev.Configured(self.clock.now_s, config, targets))
+        self.feed(ev.Configured(self.clock.now_s, config, config.targets()))
 
     def change_password(self, password: str) -> None:
         """The configuration has another password; the one before is tried as well."""
@@ -136,11 +144,12 @@ class SimEdge:
         if trace is not None:
             trace(self, event)
         self.checks.hear(event)
-        for decision in self.pool.handle(event):
+        decisions = self.pool.handle(event)
+        for decision in decisions:
             if trace is not None:
                 trace(self, decision)
             self._carry_out(decision)
-        self.checks.settled()
+        self.checks.settled(event, decisions)
 
     def _carry_out(self, decision: ev.Decision) -> None:
         match decision:
@@ -195,7 +204,7 @@ class SimEdge:
         client, link = self.clients[start.call_id], self.links[start.endpoint]
         self.checks.starts(client, start)
         client.started.append((self.clock.now_s, start.endpoint))
-        client.running_on, client.progressed = start.endpoint, False
+        client.running_on = start.endpoint
         attempt = len(client.started)
         client.rpc = Rpc(
             link,
@@ -209,18 +218,19 @@ class SimEdge:
 
     def _progressed(self, client: Client, attempt: int) -> None:
         if client.running_on and len(client.started) == attempt:
-            client.progressed = True
             self.feed(ev.CallProgressed(self.clock.now_s, client.call_id))
 
     def _ended(self, client: Client, attempt: int, code: ev.Code, reason: str, retry_after_s: float | None) -> None:
         if not client.running_on or len(client.started) != attempt:
             return
         target = client.running_on
-        told_to_drain = reason == "DRAINING" or self.endpoint(target).state is State.DRAINING
-        if code not in {ev.Code.OK, ev.Code.RESOURCE_EXHAUSTED} and not told_to_drain:
+        excused = reason == "DRAINING" or code in {ev.Code.OK, ev.Code.RESOURCE_EXHAUSTED}
+        if not excused and self.state(target) != State.DRAINING:
             client.failed_on.add(target)
         client.answer, client.running_on, client.rpc = reason, "", None
-        client.waits_since_s = self.clock.now_s
+        client.ended_s = self.clock.now_s
+        if reason != "BUSY":  # who found the slot taken keeps the place and the time that it had
+            client.waits_since_s = self.clock.now_s
         input_key = "" if code is ev.Code.OK else client.input_key
         self.checks.ended(client, target, code, reason)
         self.feed(ev.CallEnded(self.clock.now_s, client.call_id, code, reason, retry_after_s, input_key))

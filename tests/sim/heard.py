@@ -51,7 +51,15 @@ class Heard:
     """End of the shortest cooldown that the design allows."""
     auth_floor_s: float = -math.inf
     """The same for ejections that a password change clears."""
+    struck_s: float = -math.inf
+    """When a call last failed by its fault."""
+    struck_began_s: float = -math.inf
+    """When the latest such call began."""
     doublings: int = 0
+    counted: bool = False
+    """Whether the last ejection made the next cooldown longer."""
+    auth: bool = False
+    """Whether it was for the password."""
     goods: int = 0
     draining: bool = False
     boot: str = ""
@@ -124,15 +132,16 @@ class Heard:
 
     def struck(self, now_s: float, *, began_s: float, auth: bool, shortest_s: float) -> None:
         """A call begun at `began_s` failed by its fault; `shortest_s`: the cooldown that the brake allows, else inf."""
+        self.struck_s, self.struck_began_s = now_s, max(self.struck_began_s, began_s)
         if began_s < self.booted_s or self.draining:
             return
         health = self.health
         lasts_s = health.cooldown_seconds
         if not self.ejected:
             lasts_s = min(lasts_s * 2**self.doublings, health.cooldown_max_seconds)
-            if 0 < health.cooldown_seconds * 2**self.doublings < health.cooldown_max_seconds:
-                self.doublings += 1
-            self.goods = 0
+            self.counted = 0 < health.cooldown_seconds * 2**self.doublings < health.cooldown_max_seconds
+            self.doublings += self.counted
+            self.goods, self.auth = 0, auth
         until_s = now_s + min(lasts_s, shortest_s)
         if auth:
             self.auth_floor_s = max(self.auth_floor_s, until_s)
@@ -140,6 +149,13 @@ class Heard:
             self.floor_s = max(self.floor_s, until_s)
         self.bad_news("a call failed on it")
         self.ejected = True
+
+    def pardon(self, now_s: float) -> None:
+        """Another password: an ejection for the old one is over, and makes no later one longer."""
+        self.auth_floor_s = min(self.auth_floor_s, now_s)
+        if self.ejected and self.auth:
+            self.doublings -= self.counted
+            self.counted = False
 
     def reconfigured(self, now_s: float, health: HealthCheckConfig) -> None:
         """Other thresholds; a cooldown of 0 ends the running ones."""

@@ -120,8 +120,9 @@ class Link:
         self._pause_s = REOPEN_S
         self._probe: Callable[[ev.ProbeResult, str], None] | None = None
         worker.links.append(self)
-        if worker.frozen:
-            self.block()
+        for silent in (worker.frozen, worker.hidden):
+            if silent:
+                self.block()
 
     # What the edge does with it
 

@@ -48,6 +48,10 @@ class SimWorker:
     serving: bool = True
     """What its health says."""
     cause: ev.Cause | None = None
+    slowness: float = 1.0
+    """Calls take so many times their time."""
+    hidden: bool = False
+    """Nothing from or to its host arrives."""
     watch_lies: bool = False
     """Its health stream says the opposite of what its probes say."""
     probes_hang: bool = False
@@ -88,14 +92,13 @@ class SimWorker:
         return f"boot-{self.boot}"
 
     @property
-    def watch_says(self) -> bool:
-        return self.serving is not self.watch_lies
+    def hung(self) -> bool:
+        """Whether the call in its slot will never end."""
+        return self.job is not None and self.job.ends_s == math.inf
 
     @property
-    def well(self) -> bool:
-        """Whether nothing is wrong with it."""
-        troubles = (self.frozen, self.watch_lies, self.probes_hang, self.fails_with, self.drains, self.refuses_with)
-        return self.alive and self.serving and not any(troubles) and not self.hangs
+    def watch_says(self) -> bool:
+        return self.serving is not self.watch_lies
 
     def knows(self, tokens: list[str]) -> bool:
         """Whether it takes one of them."""
@@ -156,6 +159,25 @@ class SimWorker:
             for link in self.links:
                 link.unblock()
 
+    def reset(self) -> None:
+        """Its connections break, and may be made again at once; the process lives on and so does its slot."""
+        for link in self.links:
+            link.break_()
+
+    def hide(self) -> None:
+        """The network to its host is silent; it computes on."""
+        if not self.hidden:
+            self.hidden = True
+            for link in self.links:
+                link.block()
+
+    def unhide(self) -> None:
+        """The network is back."""
+        if self.hidden:
+            self.hidden = False
+            for link in self.links:
+                link.unblock()
+
     def tell(self, *, serving: bool, cause: ev.Cause | None = None) -> None:
         """Its health changes, and both streams say so."""
         if self.drains:
@@ -168,6 +190,12 @@ class SimWorker:
         """Its health stream says the opposite from now on."""
         self.watch_lies = True
         self._tell_health()
+
+    def stop_lying(self) -> None:
+        """It says again what is so."""
+        if self.watch_lies:
+            self.watch_lies = False
+            self._tell_health()
 
     def drain(self) -> None:
         """SIGTERM: not serving at once, new calls are refused, the running one ends."""
@@ -193,7 +221,7 @@ class SimWorker:
             rpc.answer(ev.Code.RESOURCE_EXHAUSTED, "BUSY", 0.05)
         else:
             takes_s = self.slow_call_s if rpc.slow and self.slow_call_s is not None else self.call_s
-            self._compute(rpc.call_id, takes_s, rpc)
+            self._compute(rpc.call_id, takes_s * self.slowness, rpc)
 
     def abandoned(self, rpc: Rpc) -> None:
         """Nobody waits for this call any more."""

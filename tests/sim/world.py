@@ -27,6 +27,8 @@ class World:
         self.latency_s = latency_s
         """Of every message, in s."""
         self.trace: Trace | None = None
+        self.original = config
+        """What the edges begin with."""
         self.workers: dict[str, SimWorker] = {}
         names = [EDGE_ID, *(f"{EDGE_ID}{number}" for number in range(2, edges + 1))]
         self.edges = [SimEdge(self, config, seed=seed + n, edge_id=name) for n, name in enumerate(names)]
@@ -113,8 +115,7 @@ class World:
 
     def drop_streams(self, target: str) -> None:
         """Its connections break and are made again; the process lives on and so does its slot."""
-        for link in self.workers[target].links:
-            link.break_()
+        self.workers[target].reset()
 
     def other_edge_calls(self, target: str, duration_s: float) -> None:
         """The call of an edge that is not simulated gets its slot, if it is free."""
