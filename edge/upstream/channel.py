@@ -13,20 +13,19 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from hair.analysis.v1 import analyze_service_pb2, analyze_service_pb2_grpc
 from hair.worker.v1.worker_service_pb2 import WatchStatusRequest, WatchStatusResponse
 
+from edge.pool.config import NAME_PREFIX
 from edge.upstream.attempt import Attempt, ask, follow
 from hairmesh import pem, wire
 
-_OPTIONS: tuple[tuple[str, int], ...] = (
+OPTIONS: tuple[tuple[str, int], ...] = (
     *wire.CLIENT_OPTIONS,
     ("grpc.enable_http_proxy", 0),  # workers are inside: http_proxy in the environment is not meant for them
     ("grpc.use_local_subchannel_pool", 1),  # two edges in one process share no connection, so neither shares its loss
     ("grpc.enable_retries", 0),  # the pool alone retries, and knows where
 )
+"""Of every channel to a worker."""
 
 _ANALYZE = analyze_service_pb2.DESCRIPTOR.services_by_name["AnalyzeService"]
-
-NAME_PREFIX = "dns:///"
-"""What a target begins with that is not an address but a name for any number of them."""
 
 
 class ChannelSecurityError(ValueError):
@@ -140,10 +139,10 @@ class Link:
         `server_name`: whom the certificate must be for; empty: the host in `target`.
         """
         if certificates is None:
-            channel = grpc.aio.insecure_channel(target, options=_OPTIONS)
+            channel = grpc.aio.insecure_channel(target, options=OPTIONS)
         else:
             override = (("grpc.ssl_target_name_override", server_name),) if server_name else ()
-            channel = grpc.aio.secure_channel(target, certificates.credentials(), options=(*_OPTIONS, *override))
+            channel = grpc.aio.secure_channel(target, certificates.credentials(), options=(*OPTIONS, *override))
         analyze = analyze_service_pb2_grpc.AnalyzeServiceStub(channel)
         return cls(
             target=target,

@@ -21,11 +21,11 @@ from google.protobuf.message import Message
 
 from edge.calls import Call, CallFailedError, OnlineCounts, Outcome
 from edge.pool import events as ev
-from edge.pool.config import RETRY_AFTER_MIN_S, PoolConfig
+from edge.pool.config import NAME_PREFIX, RETRY_AFTER_MIN_S, PoolConfig
 from edge.pool.manager import Pool
 from edge.pool.snapshot import PoolSnapshot
 from edge.upstream.attempt import Reply
-from edge.upstream.channel import NAME_PREFIX, Certificates, ChannelSecurity, Link, check_password, host_of
+from edge.upstream.channel import Certificates, ChannelSecurity, Link, check_password, host_of
 from edge.upstream.contact import Contact
 from edge.upstream.desk import Desk
 from edge.upstream.fingerprints import Fingerprints

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from edge.pool.config import PoolConfig, Target
-from edge.upstream.channel import NAME_PREFIX, ChannelSecurity, ChannelSecurityError, host_of
+from edge.pool.config import NAME_PREFIX, PoolConfig, Target
+from edge.upstream.channel import ChannelSecurity, ChannelSecurityError, host_of
 
 log = structlog.get_logger()
 

@@ -11,6 +11,8 @@ import pytest
 from edge.pool.config import HealthCheckConfig, PoolConfig
 from edge.upstream.channel import ChannelSecurity
 from edge.upstream.driver import Driver
+from edge.upstream.resolver import Resolving
+from tests.edge.upstream.tls import Authority
 from tests.fakes.worker import PASSWORD, FakeWorker
 from tests.fakes.worker_process import WorkerProcess
 
@@ -49,6 +51,12 @@ async def spawn() -> AsyncIterator[Spawn]:
     await asyncio.gather(*(process.end() for process in made))
 
 
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """Certificates for workers and edges."""
+    return Authority(tmp_path_factory.mktemp("tls"))
+
+
 @pytest.fixture
 async def driver() -> AsyncIterator[MakeDriver]:
     """A started driver for these addresses."""
@@ -59,10 +67,11 @@ async def driver() -> AsyncIterator[MakeDriver]:
         password: str = PASSWORD,
         security: ChannelSecurity | None = None,
         health: HealthCheckConfig | None = None,
+        resolving: Resolving | None = None,
         **settings: Any,
     ) -> Driver:
         config = PoolConfig(workers=addresses, health=health or HealthCheckConfig(), **settings)
-        new = Driver(config, password, security or ChannelSecurity(), seed=1)
+        new = Driver(config, password, security or ChannelSecurity(), seed=1, resolving=resolving)
         made.append(new)
         await new.start()
         return new

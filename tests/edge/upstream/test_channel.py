@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
-import grpc
 import pytest
 from hair.analysis.v1 import measure_pb2
 
@@ -14,17 +11,21 @@ from edge.calls import Call
 from edge.pool.config import PoolConfig
 from edge.upstream.channel import ChannelSecurity, ChannelSecurityError, check_password, is_loopback
 from edge.upstream.driver import Driver
+from edge.upstream.resolver import Resolving
 from tests.edge.upstream.conftest import MakeDriver
+from tests.edge.upstream.tls import Authority
 from tests.fakes.worker import PASSWORD, FakeWorker
 
 
-@pytest.mark.parametrize("target", ["127.0.0.1:1", "127.9.9.9:1", "localhost:1", "[::1]:1"])
+@pytest.mark.parametrize("target", ["127.0.0.1:1", "127.9.9.9:1", "localhost:1", "dns:///localhost:1", "[::1]:1"])
 def test_plaintext_on_this_machine_needs_no_words(target: str) -> None:
     assert is_loopback(target)
     ChannelSecurity().check_target(target)
 
 
-@pytest.mark.parametrize("target", ["10.0.0.11:1", "worker:1", "[fe80::1]:1", "localhost.evil.example:1", "0.0.0.0:1"])
+@pytest.mark.parametrize(
+    "target", ["10.0.0.11:1", "dns:///worker:1", "worker:1", "[fe80::1]:1", "localhost.evil.example:1", "0.0.0.0:1"]
+)
 def test_plaintext_over_a_network_must_be_allowed_in_words(target: str) -> None:
     with pytest.raises(ChannelSecurityError, match='"insecure": true'):
         ChannelSecurity().check_target(target)
@@ -65,43 +66,35 @@ def test_a_password_that_metadata_cannot_carry_is_refused_without_being_told(pas
     assert not password or password not in str(caught.value)
 
 
-def openssl(*arguments: str, cwd: Path) -> None:
-    subprocess.run(["openssl", *arguments], cwd=cwd, check=True, capture_output=True)
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with ca.pem, and cert and key signed by it for worker and edge."""
-    if shutil.which("openssl") is None:
-        pytest.skip("needs openssl to make certificates")
-    folder = tmp_path_factory.mktemp("tls")
-    new_key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    openssl("req", "-x509", *new_key, "-subj", "/CN=test", "-keyout", "ca.key", "-out", "ca.pem", cwd=folder)
-    (folder / "san.cnf").write_text("subjectAltName=IP:127.0.0.1")
-    for name in ("worker", "edge"):
-        openssl("req", *new_key, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr", cwd=folder)
-        signing = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-extfile", "san.cnf", "-days", "1")
-        openssl("x509", "-req", "-in", f"{name}.csr", *signing, "-out", f"{name}.pem", cwd=folder)
-    return folder
-
-
-def server_credentials(folder: Path) -> grpc.ServerCredentials:
-    """Mutual TLS: the worker wants a certificate of its own authority."""
-    pair = ((folder / "worker.key").read_bytes(), (folder / "worker.pem").read_bytes())
-    return grpc.ssl_server_credentials([pair], (folder / "ca.pem").read_bytes(), require_client_auth=True)
-
-
-async def test_mutual_tls_lets_in_who_has_a_certificate(authority: Path, driver: MakeDriver) -> None:
-    worker = FakeWorker(credentials=server_credentials(authority))
+async def test_mutual_tls_lets_in_who_has_a_certificate(authority: Authority, driver: MakeDriver) -> None:
+    worker = FakeWorker(credentials=authority.worker_credentials())
     await worker.start()
     try:
-        ca, cert, key = authority / "ca.pem", authority / "edge.pem", authority / "edge.key"
-        mesh = await driver(worker.address, security=ChannelSecurity(ca=ca, cert=cert, key=key))
+        mesh = await driver(worker.address, security=authority.security("edge"))
         outcome = await mesh.call(Call("Measure", measure_pb2.MeasureRequest(), "request-1"))
         assert outcome.worker == worker.address
-        stranger = await driver(worker.address, security=ChannelSecurity(ca=ca))
+        stranger = await driver(worker.address, security=ChannelSecurity(ca=authority.folder / "ca.pem"))
         assert stranger.online().healthy == 0
         plain = await driver(worker.address)
         assert plain.online().healthy == 0
+    finally:
+        await worker.stop()
+
+
+@pytest.mark.parametrize(("name", "online"), [("workers.test", 1), ("others.test", 0)])
+async def test_a_worker_found_by_name_must_have_a_certificate_for_that_name(
+    authority: Authority, driver: MakeDriver, name: str, online: int
+) -> None:
+    worker = FakeWorker(credentials=authority.worker_credentials("named"))
+    await worker.start()
+
+    async def lookup(_host: str, _port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    try:
+        target = f"dns:///{name}:{worker.address.rpartition(':')[2]}"
+        mesh = await driver(target, security=authority.security("edge"), resolving=Resolving(lookup=lookup))
+        assert mesh.online().healthy == online
+        assert [each.target for each in mesh.snapshot().endpoints] == [worker.address]
     finally:
         await worker.stop()

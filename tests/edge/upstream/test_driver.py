@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
-from pathlib import Path
 
 import grpc
 import pytest
@@ -26,11 +25,6 @@ def call(request_id: str = "request-1", *, timeout_s: float | None = None, photo
     message = measure_pb2.MeasureRequest()
     message.photo.data = photo
     return Call("Measure", message, request_id, timeout_s=timeout_s)
-
-
-def descriptors() -> int:
-    """Open files and sockets of this process."""
-    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 async def failure(driver: Driver, what: Call) -> CallFailedError:
@@ -369,24 +363,6 @@ async def test_closing_ends_every_call(workers: MakeWorkers, driver: MakeDriver)
     assert [str(result) for result in results] == ["NO_WORKER", "NO_WORKER"]
     assert all(isinstance(result, CallFailedError) for result in results)
     assert (await failure(mesh, call())).reason == "NO_WORKER", "one who comes too late is told as well"
-
-
-async def test_descriptors_stay_flat_over_calls_and_restarts(workers: MakeWorkers, driver: MakeDriver) -> None:
-    two = await workers(2)
-    mesh = await driver(*(worker.address for worker in two), health=HealthCheckConfig(cooldown_seconds=0))
-
-    async def round_(calls: int) -> None:
-        await asyncio.gather(*(mesh.call(call()) for _ in range(calls)))
-        await two[0].drain(delay_s=0.0)
-        await two[0].start()
-        await until(lambda: mesh.online().healthy == 2)
-
-    await round_(20)
-    before = descriptors()
-    for _ in range(8):
-        await round_(40)
-    assert descriptors() <= before + 4
-    assert mesh.snapshot().inside == 0
 
 
 async def test_an_unknown_method_is_the_callers_mistake_and_leaves_nothing_behind(

@@ -10,7 +10,7 @@ import pytest
 from google.protobuf.message import Message
 from grpc import aio
 from grpc_health.v1 import health_pb2
-from hair.analysis.v1 import measure_pb2
+from hair.analysis.v1 import growth_pb2, measure_pb2
 from hair.worker.v1 import worker_service_pb2 as worker_pb2
 
 from edge.calls import Call, CallFailedError
@@ -27,7 +27,9 @@ GOOD: dict[str, Message] = {
         status=worker_pb2.WorkerStatus(boot_id="boot", state=worker_pb2.SERVING_STATE_SERVING)
     ),
     "Measure": measure_pb2.MeasureResponse(),
+    "GrowStyles": growth_pb2.GrowStylesResponse(summary=growth_pb2.GrowthSummary()),
 }
+A_RESULT = growth_pb2.GrowStylesResponse(result=growth_pb2.StyleResult(style="one"))
 OFTEN = HealthCheckConfig(interval_seconds=0.05)
 
 
@@ -47,10 +49,13 @@ class Babbler(grpc.GenericRpcHandler):
 
         async def stream(_request: bytes, _context: object) -> AsyncIterator[bytes]:
             self.asked.append(name)
+            if not name.startswith("Watch"):
+                yield A_RESULT.SerializeToString()
             yield self.nonsense.get(name, GOOD[name].SerializeToString())
-            await asyncio.Event().wait()
+            if name.startswith("Watch"):
+                await asyncio.Event().wait()
 
-        if name.startswith("Watch"):
+        if name.startswith(("Watch", "Grow")):
             return grpc.unary_stream_rpc_method_handler(stream)
         return grpc.unary_unary_rpc_method_handler(unary)
 
@@ -65,22 +70,33 @@ async def babbler() -> AsyncIterator[tuple[Babbler, str]]:
     await server.stop(None)
 
 
-async def measure(mesh: Driver) -> str:
+CALLS = {
+    "Measure": Call("Measure", measure_pb2.MeasureRequest(), "request-1"),
+    "GrowStyles": Call("GrowStyles", growth_pb2.GrowStylesRequest(), "request-1", slow=True),
+}
+
+
+async def ask(mesh: Driver, method: str = "Measure") -> str:
     try:
-        await mesh.call(Call("Measure", measure_pb2.MeasureRequest(), "request-1"))
+        await mesh.call(CALLS[method])
     except CallFailedError as error:
         return error.reason
     return "ok"
 
 
+@pytest.mark.parametrize(
+    ("method", "answer"),
+    [("Measure", NONSENSE), ("GrowStyles", NONSENSE), ("GrowStyles", A_RESULT.SerializeToString())],
+    ids=["no message", "no message in a stream", "a stream that ends before its summary"],
+)
 async def test_an_answer_that_is_no_answer_is_the_workers_fault(
-    babbler: tuple[Babbler, str], driver: MakeDriver
+    babbler: tuple[Babbler, str], driver: MakeDriver, method: str, answer: bytes
 ) -> None:
     handler, address = babbler
     mesh = await driver(address)
-    assert await measure(mesh) == "ok"
-    handler.nonsense["Measure"] = NONSENSE
-    assert await measure(mesh) == "NO_WORKER"
+    assert await ask(mesh, method) == "ok"
+    handler.nonsense[method] = answer
+    assert await ask(mesh, method) == "NO_WORKER"
     assert (mesh.snapshot().endpoints[0].state, mesh.snapshot().endpoints[0].cause) == ("EJECTED", "passive")
 
 
@@ -109,4 +125,4 @@ async def test_a_stream_of_nonsense_is_opened_again(
     asked = handler.asked.count(stream)
     await until(lambda: handler.asked.count(stream) > asked)
     assert mesh.online().healthy == 1
-    assert await measure(mesh) == "ok"
+    assert await ask(mesh) == "ok"
