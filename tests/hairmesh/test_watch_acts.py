@@ -1,0 +1,151 @@
+"""`hairmesh watch` as it acts: restart command, lock, signals, exit status."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from hairmesh.watch import lock, restart
+from hairmesh.watch.loop import Exit
+from hairmesh.watch.options import SECRET_VARIABLE
+from hairmesh.watch.target import TargetError
+from tests.fakes.vllm import FakeVllm
+from tests.hairmesh.watching import last_line, options, until, watch
+
+PROGRAM = Path(sys.executable).with_name("hairmesh")
+
+
+@pytest.fixture
+async def vllm() -> AsyncIterator[FakeVllm]:
+    async with FakeVllm() as server:
+        yield server
+
+
+async def test_the_restart_command_is_run_once_and_its_output_told(
+    vllm: FakeVllm, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    vllm.work(1e6)
+    vllm.hang()
+    note = tmp_path / "restarted"
+    command = restart.parse_command(f"sh -c 'echo loading; echo again >> {note}'")
+    assert await watch(options(vllm.http.url), command) is Exit.SICK
+    assert note.read_text() == "again\n"
+    said = last_line(capsys)
+    assert (said["event"], said["output"]) == ("restart command done", "loading")
+
+
+async def test_a_restart_command_that_fails_is_said_aloud(vllm: FakeVllm, capsys: pytest.CaptureFixture[str]) -> None:
+    vllm.work(1e6)
+    vllm.hang()
+    command = restart.parse_command("sh -c 'echo no such unit >&2; exit 5'")
+    assert await watch(options(vllm.http.url), command, as_json=False) is Exit.RESTART_FAILED
+    assert "restart command failed: status 5\n    no such unit" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["", "  ", "no-such-program-anywhere --now", "sh -c 'unclosed"])
+def test_a_restart_command_that_cannot_run_is_refused_at_start(text: str) -> None:
+    with pytest.raises(TargetError, match="--restart-cmd"):
+        restart.parse_command(text)
+
+
+async def test_a_restart_command_runs_without_a_shell_and_without_our_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SECRET_VARIABLE, "hush")
+    ran = await restart.run(
+        restart.parse_command("env $HOME ; true")[:1], timeout_s=20.0, without=frozenset({SECRET_VARIABLE})
+    )
+    assert ran.good
+    assert "hush" not in ran.output
+    echoed = await restart.run(restart.parse_command("echo $HOME; true"), timeout_s=20.0, without=frozenset())
+    assert echoed.output == "$HOME; true"
+
+
+async def test_a_restart_command_is_killed_with_its_children_when_it_takes_too_long() -> None:
+    begun_s = time.monotonic()
+    ran = await restart.run(
+        restart.parse_command("sh -c 'echo begun; sleep 60 & wait'"), timeout_s=1.0, without=frozenset()
+    )
+    assert not ran.good
+    assert (ran.words, ran.output) == ("restart command killed after 1 s", "begun")
+    assert time.monotonic() - begun_s < 30.0
+
+
+async def test_a_server_that_the_command_leaves_running_does_not_hold_it_up(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    ran = await restart.run(
+        restart.parse_command(f"sh -c 'sleep 60 & echo $! > {pid}'"), timeout_s=20.0, without=frozenset()
+    )
+    assert ran.good
+    os.kill(int(pid.read_text()), signal.SIGKILL)  # it runs: else this raises
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([PROGRAM, "watch", *arguments], capture_output=True, text=True, check=False, timeout=60)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_exit_status_of_wrong_usage() -> None:
+    assert run("vllm").returncode == Exit.USAGE
+    assert run("llama", "http://127.0.0.1:1").returncode == Exit.USAGE
+    assert run("vllm", "http://127.0.0.1:1", "--act").returncode == Exit.USAGE
+    assert run("vllm", "nonsense").returncode == Exit.USAGE
+    assert run("--help").returncode == 0
+
+
+def test_a_second_watchdog_that_would_act_is_turned_away_and_one_that_looks_is_not() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    with lock.only_one(f"vllm {url}"):
+        second = run("vllm", url, "--once", "--restart-cmd", "true", "--act")
+        assert second.returncode == Exit.LOCK_HELD
+        assert "another watchdog acts on vllm" in second.stderr
+        assert run("vllm", url, "--once", "--interval", "0.05").returncode == Exit.SICK
+        localhost = url.replace("127.0.0.1", "localhost")
+        assert run("vllm", localhost, "--once", "--restart-cmd", "true", "--act").returncode == Exit.LOCK_HELD
+    third = run("vllm", url, "--once", "--restart-cmd", "true", "--act", "--interval", "0.05")
+    assert third.returncode == Exit.SICK
+
+
+def test_a_lock_ends_with_the_process_that_holds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock, "lock_dir", lambda: tmp_path)
+    with lock.only_one("vllm a"), pytest.raises(lock.LockHeldError), lock.only_one("vllm a"):
+        pass
+    with lock.only_one("vllm a"), lock.only_one("vllm b"):
+        pass
+
+
+def test_sigterm_ends_it_in_order() -> None:
+    url = f"http://127.0.0.1:{free_port()}"
+    command = [str(PROGRAM), "watch", "vllm", url, "--interval", "0.1", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["verdict"] == "unknown"
+        process.send_signal(signal.SIGTERM)
+        rest = process.stdout.read().splitlines()
+    assert process.returncode == 0
+    assert json.loads(rest[-1])["event"] == "ends by a signal"
+
+
+async def test_a_signal_lets_a_restart_that_has_begun_end(vllm: FakeVllm, tmp_path: Path) -> None:
+    vllm.work(1e6)
+    vllm.hang()
+    begun, ended = tmp_path / "begun", tmp_path / "ended"
+    command = restart.parse_command(f"sh -c 'touch {begun}; sleep 1; touch {ended}'")
+    watching = asyncio.create_task(watch(options(vllm.http.url, once=False), command))
+    await until(begun.exists)
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await watching is Exit.WELL
+    assert ended.exists()

@@ -1,0 +1,52 @@
+"""`hairmesh watch worker` against a real worker with a scripted pipeline."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from hair.worker.v1 import worker_service_pb2 as pb
+
+from hairmesh.watch.loop import Exit
+from hairmesh.watch.options import Kind
+from tests.hairmesh.watching import last_line, options, watch
+from tests.worker.fakes import FROZEN, HOLDS, FakePipeline
+from tests.worker.harness import PASSWORD, released, running
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    file = tmp_path / "password"
+    file.write_text(f"{PASSWORD}\n")
+    return file
+
+
+async def test_a_workers_own_words_are_the_verdict(
+    secret: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with released(FakePipeline()) as pipeline:
+        async with running(pipeline.load) as (_worker, client):
+            address = client.target
+            assert await watch(options(address, Kind.WORKER, secret_file=secret)) is Exit.WELL
+            assert last_line(capsys)["verdict"] == "idle"
+
+            assert await watch(options(address, Kind.WORKER)) is Exit.DEGRADED
+            assert "only liveness is known" in last_line(capsys)["why"]
+
+            wrong = tmp_path / "wrong"
+            wrong.write_text("another")
+            assert await watch(options(address, Kind.WORKER, secret_file=wrong)) is Exit.DEGRADED
+            assert "UNAUTHENTICATED" in last_line(capsys)["why"]
+
+            for photo, status, verdict in ((HOLDS, Exit.WELL, "busy"), (FROZEN, Exit.SICK, "stalled")):
+                pipeline.release.clear()
+                call = asyncio.ensure_future(client.measure(photo))
+                await client.until_slot(pb.SLOT_STATE_BUSY)
+                assert await watch(options(address, Kind.WORKER, secret_file=secret)) is status
+                said = last_line(capsys)
+                assert (said["verdict"], said["running"]) == (verdict, 1)
+                pipeline.release.set()
+                await call
+    assert await watch(options(address, Kind.WORKER, secret_file=secret, interval_s=0.05)) is Exit.SICK
+    assert last_line(capsys)["verdict"] == "dead"

@@ -1,0 +1,38 @@
+"""One run of the watch loop in this process, quick."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from hairmesh.watch import build
+from hairmesh.watch.loop import Exit, Loop, Orders
+from hairmesh.watch.options import Kind, Options
+
+INTERVAL_S = 0.4
+"""Long enough that a busy machine's looks are not late."""
+
+
+def options(url: str, kind: Kind = Kind.VLLM, **changes: Any) -> Options:
+    quick: dict[str, Any] = {"once": True, "interval_s": INTERVAL_S, "grace_s": 0.9, "start_grace_s": 0.0}
+    return Options(kind, url, **{**quick, **changes})
+
+
+async def watch(asked: Options, command: Sequence[str] | None = None, *, as_json: bool = True) -> Exit:
+    orders = Orders(once=asked.once, as_json=as_json, command=command, timeout_s=20.0, hidden=frozenset())
+    return await Loop(build.target(asked), build.limits(asked), orders).run()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110  (a file, or a fake's list: nothing tells when it changes)
+            await asyncio.sleep(0.01)
+
+
+def last_line(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    said: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
+    return said
