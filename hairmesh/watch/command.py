@@ -37,7 +37,7 @@ def watch(  # noqa: PLR0917
     ] = None,
     act: Annotated[bool, typer.Option("--act", help="Run the restart command. Without it only say so.")] = False,
     once: Annotated[bool, typer.Option("--once", help="End as soon as it is known how the server is.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line, one line per look.")] = False,
     interval: Annotated[float, typer.Option(min=0.05, help="Seconds between two looks.")] = 10.0,
     grace: Annotated[
         float | None,

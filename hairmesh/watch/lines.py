@@ -18,6 +18,7 @@ def decision_line(decision: Decision, target: str, *, as_json: bool, acts: bool)
             target,
             verdict=finding.verdict,
             outcome=finding.outcome,
+            conclusive=finding.conclusive,
             running=finding.running,
             waiting=finding.waiting,
             steps=finding.steps,

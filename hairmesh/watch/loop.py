@@ -140,11 +140,12 @@ class Loop:
             self._canary = None
 
     def _tell(self, decision: Decision, *, now: bool) -> None:
-        """Say it when it is news: another verdict, outcome or action, or a minute without a line."""
+        """Programs are told every look; people what is news: another verdict, outcome or action, or a minute passed."""
         finding = decision.finding
         news = (finding.verdict, finding.outcome, decision.action, bool(decision.hold), bool(finding.why))
         now_s = time.monotonic()
-        if news == self._told and now_s - self._told_s < SAY_AGAIN_S and not now:
+        told = news == self._told and now_s - self._told_s < SAY_AGAIN_S
+        if told and not now and not self._orders.as_json:
             return
         self._told, self._told_s = news, now_s
         line = decision_line(decision, self._target.name, as_json=self._orders.as_json, acts=self._orders.acts)

@@ -301,6 +301,8 @@ def test_an_engine_that_hangs_while_idle_is_found_by_the_canary_though_its_gauge
     assert {decision.finding.running for decision in decisions} == {0, None}
     assert len(dog.server.restarts) == 1
     assert dog.server.restarts[0] - dog.canaries[1] >= 120.0
+    (proof,) = [decision for decision in decisions if decision.action is Action.RESTART]
+    assert "canary unanswered for" in proof.finding.why
 
 
 def test_someone_elses_restart_is_a_new_baseline_with_a_grace_of_its_own() -> None:

@@ -6,6 +6,7 @@ to its emptiest engine; together they count as one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from worker.health.watchdog.limits import Limits
@@ -72,10 +73,10 @@ class Canary:
         asked = self.has_asked(name, counter, alone=alone)
         return asked and self._sent_s is not None and now_s - self._sent_s >= self._limits.grace_s
 
-    def words(self, now_s: float) -> str:
-        """How it stands, for a log."""
-        if self._sent_s is None:
-            return "no canary yet" if self.possible else ""
+    def words(self, now_s: float, *, since_s: float = -math.inf) -> str:
+        """How it stands, for a log; empty when none was sent after `since_s`."""
+        if self._sent_s is None or self._sent_s < since_s:
+            return ""
         match self.result:
             case None:
                 return f"canary unanswered for {now_s - self._sent_s:.0f} s"

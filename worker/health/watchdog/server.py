@@ -237,9 +237,11 @@ class Server:
             if engine.suspicious:
                 which = f"engine {engine.name}" if engine.name else "work in flight"
                 words.append(f"{which} still for {engine.judgement.still_s:.0f} s")
-        if any(engine.suspicious for engine in engines) or verdict is Verdict.UNKNOWN:
-            words.append(self._canary.words(look.at_s))
-        if verdict is Verdict.IDLE and self._canary_erred:
+        still_s = max((engine.judgement.still_s for engine in engines if engine.suspicious), default=None)
+        if still_s is not None:
+            asked_s = look.at_s - still_s - 2 * self._limits.interval_s  # one that found it idle was sent before
+            words.append(self._canary.words(look.at_s, since_s=asked_s))
+        elif verdict is Verdict.UNKNOWN or (verdict is Verdict.IDLE and self._canary_erred):
             words.append(self._canary.words(look.at_s))
         if self._has_met_before(verdict, engines):
             words.append("several servers answer in turn: behind a proxy use --proxy and watch the backends one by one")
