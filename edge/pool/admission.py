@@ -53,6 +53,8 @@ class Request:
     """Waiting so far, the present one not counted, in s."""
     attempts: int = 0
     retries: int = 0
+    broke: int = 0
+    """Workers that died of it or failed on it."""
     tried: tuple[str, ...] = ()
     """Endpoints that failed it."""
     endpoint: str = ""

@@ -10,11 +10,13 @@ from edge.pool import config as fixed
 from edge.pool import events as ev
 from edge.pool.admission import Place, Request
 from edge.pool.agenda import Agenda
+from edge.pool.blame import Blame
+from edge.pool.brake import Brake
 from edge.pool.endpoint import Endpoint, State
 from edge.pool.fleet import Fleet
 from edge.pool.leases import Lease, Leases
 from edge.pool.outbox import Outbox
-from edge.pool.passive import Meaning, cause_of, is_gone, meaning_of, proves_slot_free
+from edge.pool.passive import Harm, Meaning, cause_of, harm_of, is_gone, meaning_of, proves_slot_free
 from edge.pool.requests import Requests
 
 _FAILURES = frozenset({Meaning.FAILED, Meaning.AUTH, Meaning.TOOK_ITSELF_OUT})
@@ -30,6 +32,8 @@ class Attempts:
         requests: Requests,
         fleet: Fleet,
         leases: Leases,
+        blame: Blame,
+        brake: Brake,
         outbox: Outbox,
         agenda: Agenda,
         chance: random.Random,
@@ -37,6 +41,8 @@ class Attempts:
         self._requests = requests
         self._fleet = fleet
         self._leases = leases
+        self._blame = blame
+        self._brake = brake
         self._outbox = outbox
         self._agenda = agenda
         self._chance = chance
@@ -70,6 +76,8 @@ class Attempts:
         request = self._requests.by_id[event.call_id]
         running = request.place is Place.RUNNING
         self._requests.gone(event.call_id, event.now_s)
+        if self._brake.on:
+            self._brake.over(event.call_id)
         if running:
             self._leave_behind(request, event.now_s)
 
@@ -80,23 +88,51 @@ class Attempts:
         now_s = event.now_s
         request = self._requests.by_id[event.call_id]
         endpoint = self._fleet.by_target[request.endpoint]
-        meaning = self._meaning(request, event)
-        if meaning is Meaning.GOOD:
-            self._requests.finish(request, now_s)
-            self._requests.service_times[request.slow].add(now_s, now_s - request.began_s)
-            endpoint.call_good(now_s)
+        if self._brake.on:
+            self._brake.over(request.call_id)
+        if event.code is ev.Code.OK:
+            self._answered(request, endpoint, now_s)
         else:
-            if meaning in _FAILURES and endpoint.state is State.DRAINING:
-                meaning = Meaning.DRAINING
-            before = endpoint.standing
-            self._judge_worker(endpoint, request, meaning, event)
-            self._fleet.note_change(endpoint, before, now_s, request.call_id)
-            self._judge_request(request, meaning, event)
+            self._failed(request, endpoint, event)
         if proves_slot_free(event.code, event.reason):
             self._leases.give_back(endpoint.target, request.call_id)
             self._fleet.place(endpoint, now_s)
         else:
             self._leave_behind(request, now_s)
+
+    def _answered(self, request: Request, endpoint: Endpoint, now_s: float) -> None:
+        self._requests.finish(request, now_s)
+        self._requests.service_times[request.slow].add(now_s, now_s - request.began_s)
+        endpoint.call_good(now_s)
+        self._went_well(request, endpoint, now_s)
+
+    def _went_well(self, request: Request, endpoint: Endpoint, now_s: float) -> None:
+        """The worker did what it is there for, be it that it refused the photo."""
+        self._blame.went_well(request)
+        if self._brake.on:
+            self._brake.succeeded(endpoint, now_s)
+
+    def _failed(self, request: Request, endpoint: Endpoint, event: ev.CallEnded) -> None:
+        now_s = event.now_s
+        meaning = self._meaning(request, event)
+        if meaning in _FAILURES and endpoint.state is State.DRAINING:
+            meaning = Meaning.DRAINING
+        harm = harm_of(meaning, event.code, event.reason)
+        if harm is Harm.NONE:
+            self._went_well(request, endpoint, now_s)
+        elif harm is not Harm.UNKNOWN and not self._brake.on:
+            self._blame.broke(request, endpoint, harm, event)
+        before = endpoint.standing
+        if harm is Harm.BROKE and self._is_spared(endpoint, request, now_s):
+            endpoint.remember(now_s, f"spared: {request.call_id} of a held client failed on it")
+        else:
+            self._judge_worker(endpoint, request, meaning, event)
+        input_key = event.input_key or request.call_id
+        self._fleet.note_change(endpoint, before, now_s, call_id=request.call_id, input_key=input_key)
+        if self._brake.on and meaning in _FAILURES:
+            self._blame.shared_cause()
+            self._brake.failed(now_s)
+        self._judge_request(request, meaning, event)
 
     def _meaning(self, request: Request, event: ev.CallEnded) -> Meaning:
         full_s = self._requests.dispatch.attempt_timeout_s(slow=request.slow)
@@ -107,6 +143,10 @@ class Attempts:
             full_time=request.attempt_s >= full_s,
             moved=request.progressed_s >= moving_s,
         )
+
+    def _is_spared(self, endpoint: Endpoint, request: Request, now_s: float) -> bool:
+        """Whether a failure is the doing of a held client's input: as long as the worker answers others well."""
+        return self._blame.holds(request, now_s) and now_s - endpoint.good_s <= fixed.WITNESS_S
 
     def _judge_worker(self, endpoint: Endpoint, request: Request, meaning: Meaning, event: ev.CallEnded) -> None:
         """What an attempt that was not answered does to its worker."""
@@ -150,7 +190,7 @@ class Attempts:
     def _retry(self, request: Request, meaning: Meaning, event: ev.CallEnded) -> None:
         """Try it again on another worker, or say why not."""
         now_s, requests = event.now_s, self._requests
-        refused = self._why_no_retry(request, event)
+        refused = self._blame.forbids_retry(request, now_s) or self._why_no_retry(request, event)
         self._outbox.add(
             ev.Log(
                 "info",

@@ -223,8 +223,41 @@ COOLDOWN_JITTER = 0.1
 DECAY_GOOD_CALLS = 10
 """Good calls that make a worker's next cooldown one doubling shorter."""
 
+POISON_WORKERS = 2
+"""Workers that an input must break to be refused, and a client to be held to one."""
+POISON_S = 600.0
+"""How long it is refused, or held, after the last one, in s."""
+POISON_INPUTS_MAX = 1024
+"""Inputs that are remembered; beyond that the oldest is forgotten."""
+STREAK_S = 60.0
+"""How far apart breaks may be that nothing succeeded between, to be taken together, in s."""
+STREAK_MAX = 64
+"""How many of them are looked at."""
+SHARED_INPUTS = 3
+"""Different inputs that show, where nothing else succeeds, that the cause is none of them."""
+CLIENTS_MAX = 1024
+"""Clients whose calls are remembered; beyond that the one unheard of for longest is forgotten."""
+CLIENT_CALLS = 16
+"""Last calls of a client that count."""
+CLIENT_HELD_SHARE = 0.5
+"""Share of them that must have broken workers for the client to be held."""
+CLIENT_RELEASE_SHARE = 0.25
+"""Share below which it is released before its time."""
+WITNESS_S = 60.0
+"""How long a worker may fail on a held client's inputs, and answer nothing well, before it is its own fault, in s."""
+
+BRAKE_WINDOW_S = 5.0
+"""Within which workers must go out for the same cause for it to be shared, in s."""
+BRAKE_WORKERS_MIN = 3
+"""In smaller pools no cause counts as shared."""
+BRAKE_SHARE = 0.5
+"""More than this share of all workers must go out."""
 BRAKE_COOLDOWN_S = 10.0
-"""Longest cooldown while a cause is shared by many workers, in s."""
+"""Longest cooldown while a cause is shared, in s."""
+BRAKE_TRIAL_S = 2.0
+"""From one trial call to the next, in s."""
+BRAKE_MAX_S = 300.0
+"""How long workers that share a cause are tried so often while others serve well, in s."""
 
 BUSY_WAIT_S = 0.25
 """How long a worker is left alone that refused as busy without saying how long, in s."""

@@ -42,12 +42,13 @@ class Cooldown:
             lasts_s, shortest_s = min(lasts_s, fixed.BRAKE_COOLDOWN_S), min(shortest_s, fixed.BRAKE_COOLDOWN_S)
         return max(self.began_s + lasts_s, self._failed_s + shortest_s)
 
-    def begin(self, now_s: float, health: HealthCheckConfig, chance: float) -> None:
-        """The worker is ejected. `chance` in [0, 1) is the jitter. One for a shared cause counts for nothing later."""
+    def begin(self, now_s: float, health: HealthCheckConfig, chance: float, *, short: bool) -> None:
+        """The worker is ejected. `chance` in [0, 1) is the jitter. A short one makes no later one longer."""
         self.began_s, self._doublings, self._chance = now_s, self.doublings, chance
         self._failed_s, self._pardoned, self._good_calls = -math.inf, False, 0
+        self.short = short
         promised_s = health.cooldown_seconds * 2**self.doublings
-        self._counted = 0 < promised_s < health.cooldown_max_seconds and not self.short
+        self._counted = 0 < promised_s < health.cooldown_max_seconds and not short
         self.doublings += self._counted
 
     def lengthen(self, now_s: float) -> None:

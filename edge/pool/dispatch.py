@@ -6,6 +6,8 @@ import math
 
 from edge.pool import events as ev
 from edge.pool.admission import Request
+from edge.pool.blame import Blame
+from edge.pool.brake import Brake
 from edge.pool.endpoint import Endpoint
 from edge.pool.fleet import Fleet
 from edge.pool.leases import Leases
@@ -16,11 +18,15 @@ from edge.pool.requests import Requests
 class Dispatch:
     """Brings those who wait and those who are free together."""
 
-    def __init__(self, *, requests: Requests, fleet: Fleet, leases: Leases, outbox: Outbox) -> None:
+    def __init__(
+        self, *, requests: Requests, fleet: Fleet, leases: Leases, blame: Blame, brake: Brake, outbox: Outbox
+    ) -> None:
         self._requests = requests
         self._admission = requests.admission
         self._fleet = fleet
         self._leases = leases
+        self._blame = blame
+        self._brake = brake
         self._outbox = outbox
 
     def run(self, now_s: float) -> None:
@@ -39,6 +45,27 @@ class Dispatch:
         for request in self._admission.retrying():
             if ranks.all_tried(request.tried):
                 self._requests.fail(request, "WORKER_FAILED", now_s)
+        if self._blame.clients.held:
+            for request in self._admission.in_order():
+                self._fail_without_its_worker(request, now_s)
+
+    def _fail_without_its_worker(self, request: Request, now_s: float) -> None:
+        """One whose client is held to a worker that is offline does not wait for it."""
+        endpoint = self._held_to(request, now_s)
+        if endpoint is not None and not endpoint.online:
+            back_s = endpoint.cooldown_left_s(now_s) or self._fleet.health.interval_seconds
+            self._requests.fail(request, "BUSY", now_s, retry_after_s=back_s)
+
+    def _held_to(self, request: Request, now_s: float) -> Endpoint | None:
+        """The one worker that a held client may use; None: it is not held, or is to be given another one."""
+        if not self._blame.holds(request, now_s):
+            return None
+        clients = self._blame.clients
+        endpoint = self._fleet.by_target.get(clients.worker_of(request.client_key))
+        if endpoint is None or endpoint.leaving:
+            clients.hold_to(request.client_key, "")
+            return None
+        return endpoint
 
     def _give_workers(self, now_s: float) -> None:
         while self._fleet.ranks.any_free and self._give_round(now_s):
@@ -46,7 +73,8 @@ class Dispatch:
 
     def _give_round(self, now_s: float) -> bool:
         """Whoever waits longest first; whether somebody gave up instead."""
-        gave_up = False
+        ranks, gave_up = self._fleet.ranks, False
+        trial = self._brake.on and self._brake.allows_trial(now_s)
         in_vain = {False: False, True: False}
         """By lane: nobody is free for a request that may go anywhere."""
         for request in self._admission.in_order():
@@ -54,36 +82,41 @@ class Dispatch:
                 self._requests.give_up(request, now_s)
                 gave_up = True
                 continue
-            anywhere = not request.tried and not request.capability
+            held = self._held_to(request, now_s) if self._blame.clients.held else None
+            anywhere = not (request.tried or request.capability or held)
             if anywhere and in_vain[request.slow]:
                 continue
-            endpoint = self._worker_for(request, now_s)
-            if endpoint is not None:
+            if held is None:
+                spill = request.spill_s <= now_s
+                endpoint = ranks.pick(request.tried, request.capability, spill=spill, trial=trial)
+            else:
+                endpoint = held if ranks.is_free(held, trial=trial) else None
+            if endpoint is not None and not (request.slow and self._must_yield(endpoint)):
                 self._start(request, endpoint, now_s)
-                if not self._fleet.ranks.any_free:
+                trial = trial and not endpoint.on_trial
+                if not ranks.any_free:
                     break
             elif anywhere:
                 in_vain[request.slow] = True
         return gave_up
 
-    def _worker_for(self, request: Request, now_s: float) -> Endpoint | None:
-        spill = request.spill_s <= now_s
-        endpoint = self._fleet.ranks.pick(request.tried, request.capability, spill=spill)
-        if endpoint is not None and request.slow and self._must_yield(endpoint):
-            return None
-        return endpoint
-
     def _must_yield(self, endpoint: Endpoint) -> bool:
-        """Slow calls never hold every worker while a fast one waits, where there is more than one."""
+        """Slow calls never hold every worker while a fast one waits, where there is more than one; nor the trial."""
         at_work = self._fleet.ranks.at_work
         if endpoint.target not in at_work.online or self._admission.waiting(slow=False) == 0:
             return False
+        if endpoint.on_trial:
+            return True
         return len(at_work.online) > 1 and len(at_work.slow) + 1 >= len(at_work.online)
 
     def _start(self, request: Request, endpoint: Endpoint, now_s: float) -> None:
         self._admission.start(request, now_s)
         self._leases.take(endpoint.target, request.call_id, now_s, slow=request.slow)
         self._fleet.place(endpoint, now_s)
+        if self._brake.on:
+            self._brake.started(endpoint, request.call_id, now_s)
+        if self._blame.holds(request, now_s):  # from now on to this one
+            self._blame.clients.hold_to(request.client_key, endpoint.target)
         request.endpoint = endpoint.target
         request.began_s = now_s
         request.attempts += 1

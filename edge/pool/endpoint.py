@@ -150,6 +150,8 @@ class Endpoint:
         """Since the running probe began there is another password: that it was refused is out of date."""
 
         self.cooldown = Cooldown()
+        self.on_trial = False
+        """It went out for a cause that many share: its cooldowns are short, and it comes back by a trial call."""
         self.good_s = -math.inf
         """When it last answered a call well, or came online."""
 
@@ -188,11 +190,6 @@ class Endpoint:
     def ejections(self) -> int:
         """Of late: doublings that its next cooldown gets."""
         return self.cooldown.doublings
-
-    @property
-    def on_trial(self) -> bool:
-        """It went out for a cause that many share: its cooldown is short, and it comes back by a trial."""
-        return self.cooldown.short
 
     @property
     def cooldown_until_s(self) -> float:
@@ -307,7 +304,7 @@ class Endpoint:
         if after is STAYS:
             return
         if after is State.EJECTED:
-            self.cooldown.begin(now_s, self.health, chance)
+            self.cooldown.begin(now_s, self.health, chance, short=self.on_trial)
         if after is State.SERVING:
             self.good_s = now_s
         self.state, self.cause, self.evidence = after, cause, evidence

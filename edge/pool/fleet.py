@@ -19,6 +19,10 @@ from edge.pool.picker import Ranks
 Standing = tuple[State, ev.Cause | None]
 
 
+def _nobody_is_told(_endpoint: Endpoint, _now_s: float, _input_key: str) -> None:
+    """Until somebody wants to be."""
+
+
 class Fleet:
     """All endpoints, by target: those of the configuration in its order, then those that are leaving."""
 
@@ -34,12 +38,14 @@ class Fleet:
     ) -> None:
         self.health: HealthCheckConfig = config.health
         self.ranks = Ranks()
-        self.changed: Callable[[Endpoint, float], None] = lambda _endpoint, _now_s: None
-        """Told of every endpoint whose state or cause is another than before."""
+        self.changed: Callable[[Endpoint, float, str], None] = _nobody_is_told
+        """Told of every endpoint whose state or cause is another than before; takes the moment and, if a call brought
+        it about, what names its input."""
         self._chance = chance
         self._outbox = outbox
         self._agenda = agenda
         self._leases = leases
+        self._leaving: set[str] = set()
         self._back_s = -math.inf
         """End of the first cooldown that ends, until something changes."""
         self._all_cool = False
@@ -57,6 +63,23 @@ class Fleet:
     def members(self) -> tuple[Endpoint, ...]:
         """Those that are not leaving, in the order of the configuration."""
         return tuple(endpoint for endpoint in self.by_target.values() if not endpoint.leaving)
+
+    @property
+    def size(self) -> int:
+        """How many are not leaving."""
+        return len(self.by_target) - len(self._leaving)
+
+    def leave(self, endpoint: Endpoint, now_s: float) -> None:
+        """It gets no new calls, and is closed as soon as nothing of ours runs there."""
+        endpoint.leaving = True
+        self._leaving.add(endpoint.target)
+        self.place(endpoint, now_s)
+
+    def stay(self, endpoint: Endpoint, now_s: float) -> None:
+        """It is of the configuration, be it new, known or called back."""
+        endpoint.leaving = False
+        self._leaving.discard(endpoint.target)
+        self.place(endpoint, now_s)
 
     # Who may be used
 
@@ -82,6 +105,7 @@ class Fleet:
         """It has left, and nothing of ours runs there."""
         if self._is_here(endpoint):
             del self.by_target[endpoint.target]
+            self._leaving.discard(endpoint.target)
             self.ranks.remove(endpoint.target)
             self._leases.forget(endpoint.target)
             self._outbox.add(ev.Close(endpoint.target))
@@ -219,13 +243,16 @@ class Fleet:
 
     # What is told
 
-    def note_change(self, endpoint: Endpoint, before: Standing, now_s: float, call_id: str = "") -> None:
+    def note_change(
+        self, endpoint: Endpoint, before: Standing, now_s: float, *, call_id: str = "", input_key: str = ""
+    ) -> None:
         """One line, one entry in its history and a word to the rest of the pool when state or cause are other ones.
 
-        `call_id`: the call that brought it about.
+        `call_id`, `input_key`: of the call that brought it about.
         """
         if endpoint.standing == before:
             return
+        self.changed(endpoint, now_s, input_key)
         cause = "" if endpoint.cause is None else str(endpoint.cause)
         fields: dict[str, object] = {
             "worker": endpoint.target,
@@ -240,7 +267,6 @@ class Fleet:
             fields["call_id"] = call_id
         self._outbox.add(ev.Log("info" if endpoint.online else "warning", "worker_state", fields))
         endpoint.remember(now_s, f"{before[0]} → {endpoint.state} {cause}: {endpoint.evidence}")
-        self.changed(endpoint, now_s)
         self.place(endpoint, now_s)
 
     def startup_over(self) -> None:

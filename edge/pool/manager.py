@@ -3,7 +3,7 @@
 Each handler changes state; after every event waiting requests get free workers. What belongs together stands in one
 module each: who is of the pool (`roster`), how each endpoint stands (`fleet`, `endpoint`), requests and their patience
 (`requests`, `admission`), who gets which worker (`dispatch`, `picker`, `leases`), what an attempt's end means
-(`attempts`, `passive`).
+(`attempts`, `passive`), whose fault it was (`blame`, `poison`, `clients`), and what is everybody's (`brake`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Any
 from edge.pool import events as ev
 from edge.pool.agenda import Agenda
 from edge.pool.attempts import Attempts
+from edge.pool.blame import Blame
+from edge.pool.brake import Brake
 from edge.pool.config import PoolConfig, Target
 from edge.pool.dispatch import Dispatch
 from edge.pool.endpoint import Endpoint
@@ -45,11 +47,23 @@ class Pool:
         begin_with = config.targets() if targets is None else targets
         fleet = self._fleet = Fleet(config, begin_with, chance=chance, outbox=outbox, agenda=agenda, leases=leases)
         requests = self._requests = Requests(config.dispatch, fleet=fleet, outbox=outbox, agenda=agenda)
+        blame = self._blame = Blame(outbox)
+        brake = self._brake = Brake(fleet=fleet, outbox=outbox, agenda=agenda)
+        fleet.changed = brake.changed
         self._roster = Roster(config, fleet=fleet, leases=leases, outbox=outbox, agenda=agenda)
         self._attempts = Attempts(
-            requests=requests, fleet=fleet, leases=leases, outbox=outbox, agenda=agenda, chance=chance
+            requests=requests,
+            fleet=fleet,
+            leases=leases,
+            blame=blame,
+            brake=brake,
+            outbox=outbox,
+            agenda=agenda,
+            chance=chance,
         )
-        self._dispatch = Dispatch(requests=requests, fleet=fleet, leases=leases, outbox=outbox)
+        self._dispatch = Dispatch(
+            requests=requests, fleet=fleet, leases=leases, blame=blame, brake=brake, outbox=outbox
+        )
         self._handlers: dict[type, Callable[[Any], object]] = {
             ev.Started: lambda event: fleet.start(fleet.members(), event.now_s),
             ev.StartupOver: lambda _: fleet.startup_over(),
@@ -91,6 +105,11 @@ class Pool:
         """Whether a call submitted now comes inside at once, so that its size does not matter."""
         return self._requests.admission.has_room(slow=slow)
 
+    @property
+    def minds_inputs(self) -> bool:
+        """Whether any input is remembered, so that `Submitted.input_key` is looked at."""
+        return len(self._blame.inputs) > 0
+
     def snapshot(self, now_s: float) -> PoolSnapshot:
         """Everything an operator may want to see of this moment."""
         endpoints = self._fleet.by_target.values()
@@ -101,29 +120,38 @@ class Pool:
             waiting_slow=admission.waiting(slow=True),
             waiting_outside=admission.outside,
             inside=admission.inside,
-            braked=any(e.on_trial for e in endpoints),
+            braked=self._brake.on,
             growth_capable=sum(e.online and "growth" in e.capabilities for e in endpoints),
         )
 
     # Events that concern several parts
 
     def _on_submitted(self, event: ev.Submitted) -> None:
-        self._requests.arrive(self._requests.submitted(event), event.now_s, stated=event.timeout_s is not None)
+        request = self._requests.submitted(event)
+        refused_s = self._blame.refuses_for_s(request, event.now_s)
+        if refused_s > 0:
+            self._blame.note_refusal(request)
+            self._requests.fail(request, "POISON_INPUT", event.now_s, retry_after_s=refused_s)
+        else:
+            self._requests.arrive(request, event.now_s, stated=event.timeout_s is not None)
 
     def _on_configured(self, event: ev.Configured) -> None:
         self._fleet.reconfigure(event.config.health, event.now_s)
         self._requests.reconfigure(event.config.dispatch, event.now_s)
         self._roster.reconfigure(event.config, event.targets, event.now_s)
+        self._brake.settle(event.now_s)
 
     def _on_password_changed(self, event: ev.PasswordChanged) -> None:
         self._attempts.password_changed(event.now_s)
         self._fleet.password_changed(event.now_s)
+        self._brake.password_changed(event.now_s)
 
     def _on_status_told(self, event: ev.StatusTold) -> None:
         endpoint = self._fleet.by_target.get(event.endpoint)
         if endpoint is None:
             return  # it has left
         call_id = event.call_id if event.taken else ""
+        self._blame.seen(event)
         self._attempts.status_told(event)
         self._attempts.slot_told(event.endpoint, event.asked_s, call_id, event.now_s)
         self._fleet.status_told(endpoint, event, ours=call_id.startswith(f"{self._edge_id}-"))

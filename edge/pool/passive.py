@@ -65,6 +65,25 @@ BY_REASON: Mapping[tuple[Code, str], Meaning] = {
 }
 """Where the worker's own reason changes what the code says."""
 
+
+class Harm(Enum):
+    """What an attempt's end says about its input."""
+
+    NONE = auto()
+    """The worker is well: it answered, or refused the photo or a parameter for a reason of its own."""
+    INPUT_FAILED = auto()
+    """A stage failed on it, while the worker's own canary passes."""
+    BROKE = auto()
+    """The worker failed on it by its own account."""
+    DIED = auto()
+    """The worker was gone."""
+    UNKNOWN = auto()
+    """Nothing: it was cut off, came too late, was not let in."""
+
+
+_FAILED_INSIDE = frozenset({Code.INTERNAL, Code.UNKNOWN, Code.DATA_LOSS})
+"""Failures that an input can bring about. Not among them: what is not built, not allowed, or ended from outside."""
+
 _CUT_OFF = frozenset({Code.DEADLINE_EXCEEDED, Code.ABORTED, Code.CANCELLED})
 """Codes of calls that were ended from outside: with or without a reason of the worker's, its thread may compute on."""
 
@@ -102,6 +121,17 @@ def meaning_of(code: Code, reason: str, *, full_time: bool, moved: bool = False)
 def is_gone(code: Code, reason: str) -> bool:
     """Whether an attempt that ended like this lost its worker: the connection broke, or could not be made."""
     return code is Code.UNAVAILABLE and reason == ""
+
+
+def harm_of(meaning: Meaning, code: Code, reason: str) -> Harm:
+    """What the end of an attempt says about its input."""
+    if meaning is Meaning.GOOD or (meaning is Meaning.PASSED_ON and reason):
+        return Harm.INPUT_FAILED if reason == WorkerReason.INPUT_FAILED else Harm.NONE
+    if meaning is not Meaning.FAILED:
+        return Harm.UNKNOWN
+    if is_gone(code, reason):
+        return Harm.DIED
+    return Harm.BROKE if code in _FAILED_INSIDE else Harm.UNKNOWN
 
 
 def proves_slot_free(code: Code, reason: str) -> bool:

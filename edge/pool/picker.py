@@ -135,6 +135,13 @@ class Ranks:
         """Whether every online endpoint is in `tried`."""
         return len(self._members) == sum(target in self._members for target in tried)
 
+    def is_free(self, endpoint: Endpoint, *, trial: bool) -> bool:
+        """Whether this one may get a request now. `trial`: one on trial may."""
+        if not endpoint.online:
+            return False
+        tier = self._everyone.primary if endpoint.primary else self._everyone.backup
+        return endpoint.target in (tier.trial if endpoint.on_trial and trial else tier.free)
+
     def pick(
         self, tried: Collection[str] = (), capability: str = "", *, spill: bool = False, trial: bool = False
     ) -> Endpoint | None:

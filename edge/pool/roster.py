@@ -29,9 +29,9 @@ class Roster:
         self._leases = leases
         self._outbox = outbox
         self._agenda = agenda
-        self._held: list[Endpoint] = []
+        self._outgoing: list[Endpoint] = []
         """Those that are to leave as soon as somebody else is online."""
-        self._held_until_s = 0.0
+        self._serve_until_s = 0.0
 
     def reconfigure(self, config: PoolConfig, targets: Sequence[Target], now_s: float) -> None:
         """Exactly these targets from now on."""
@@ -50,8 +50,8 @@ class Roster:
             endpoint.primary, endpoint.name = target.primary, target.name
             if endpoint.leaving or endpoint.awaits_replacement:
                 endpoint.remember(now_s, "stays after all")
-            endpoint.leaving = endpoint.awaits_replacement = False
-            fleet.place(endpoint, now_s)
+            endpoint.awaits_replacement = False
+            fleet.stay(endpoint, now_s)
         fleet.start(new, now_s)
         self._config = config
         self._say_goodbye(going, now_s)
@@ -59,39 +59,39 @@ class Roster:
     def _say_goodbye(self, going: list[Endpoint], now_s: float) -> None:
         """Let them leave now, or have those that are online wait for their replacement."""
         online = [endpoint for endpoint in going if endpoint.online]
-        self._held = online if len(online) == self._fleet.ranks.online() else []
+        self._outgoing = online if len(online) == self._fleet.ranks.online() else []
         for endpoint in going:
-            if endpoint in self._held:
+            if endpoint in self._outgoing:
                 endpoint.awaits_replacement = True
                 endpoint.remember(now_s, "is to leave, serves until it is replaced")
             else:
                 self._leave(endpoint, now_s)
-        if self._held:
-            self._held_until_s = now_s + fixed.REPLACE_WAIT_S
-            self._agenda.at(self._held_until_s, self.settle)
+        if self._outgoing:
+            self._serve_until_s = now_s + fixed.REPLACE_WAIT_S
+            self._agenda.at(self._serve_until_s, self.settle)
             self._log("warning", "replacement_awaited", workers=[e.target for e in online], wait_s=fixed.REPLACE_WAIT_S)
 
     def settle(self, now_s: float) -> None:
         """Whoever waits to be replaced leaves when it is, or when the wait is over."""
-        if not self._held:
+        if not self._outgoing:
             return
-        replaced = self._fleet.ranks.online() > sum(endpoint.online for endpoint in self._held)
-        if not replaced and now_s < self._held_until_s:
+        replaced = self._fleet.ranks.online() > sum(endpoint.online for endpoint in self._outgoing)
+        if not replaced and now_s < self._serve_until_s:
             return
-        held, self._held = self._held, []
+        outgoing, self._outgoing = self._outgoing, []
         if not replaced:
-            self._log("warning", "workers_left_unreplaced", workers=[endpoint.target for endpoint in held])
-        for endpoint in held:
+            self._log("warning", "workers_left_unreplaced", workers=[endpoint.target for endpoint in outgoing])
+        for endpoint in outgoing:
             self._leave(endpoint, now_s)
 
     def _leave(self, endpoint: Endpoint, now_s: float) -> None:
-        endpoint.leaving, endpoint.awaits_replacement = True, False
+        endpoint.awaits_replacement = False
         endpoint.remember(now_s, "leaves")
         lease = self._leases.on(endpoint.target)
         self._log("info", "worker_leaves", worker=endpoint.target, call_id="" if lease is None else lease.call_id)
         if lease is not None:
             self._agenda.at(now_s + fixed.LEAVING_MAX_S, partial(self._close, endpoint))
-        self._fleet.place(endpoint, now_s)
+        self._fleet.leave(endpoint, now_s)
 
     def _close(self, endpoint: Endpoint, now_s: float) -> None:
         """It has had its time: what runs there still ends, what was left behind there does not matter any more."""

@@ -354,8 +354,7 @@ def test_good_probes_from_before_the_bad_news_do_not_count_for_the_return() -> N
 
 def test_a_worker_on_trial_is_back_soon_and_its_ejections_count_for_nothing_later() -> None:
     worker = in_state(State.EJECTED)
-    worker.cooldown.short = True
-    assert worker.on_trial
+    worker.on_trial = worker.cooldown.short = True
     assert worker.cooldown_until_s == 110.0
     fail(worker, 105.0)
     assert worker.cooldown_until_s == 115.0

@@ -230,12 +230,12 @@ def test_a_capability_is_preferred_waited_for_and_done_without_when_nobody_has_i
 
 def test_one_on_trial_is_used_only_for_a_trial_and_then_first() -> None:
     suspect, sound = worker("suspect"), worker("sound")
-    suspect.cooldown.short = True
+    suspect.on_trial = True
     pool = ranks(sound, suspect)
     assert picked(pool) == "sound"
     assert picked(pool, trial=True) == "suspect"
     assert picked(pool, tried=("suspect",), trial=True) == "sound"
-    suspect.cooldown.short = False
+    suspect.on_trial = False
     pool.place(suspect, free=True, slow=False)
     assert picked(pool, tried=("sound",)) == "suspect"
 

@@ -1,0 +1,115 @@
+"""Clients whose inputs break workers: held to one worker, so that the others stay whole.
+
+Held is who has broken two workers with two inputs in `POISON_S`, and of whose last calls at least half did so: behind
+one address there may be many people, and one of them must not cost the others the pool. It ends after that time, or as
+soon as its calls go well again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from edge.pool import config as fixed
+from edge.pool.poison import Break
+
+_MASK = (1 << fixed.CLIENT_CALLS) - 1
+
+
+@dataclass(slots=True, eq=False)
+class _Client:
+    number: int
+    """For the log: nothing in it tells who it is."""
+    recent: int = 0
+    """One bit for each of the last calls: 1 for one that broke its worker; the latest lowest."""
+    calls: int = 0
+    """How many of these bits count."""
+    breaks: dict[str, Break] = field(default_factory=dict)
+    """The last one on each worker."""
+    held_until_s: float = -math.inf
+    worker: str = ""
+    """While held: the only one it gets. Empty: whichever it gets next."""
+
+    def note(self, *, broke: bool) -> None:
+        self.recent = (self.recent << 1 | broke) & _MASK
+        self.calls = min(self.calls + 1, fixed.CLIENT_CALLS)
+
+
+class Clients:
+    """What is known of the last `CLIENTS_MAX` clients, by their key."""
+
+    def __init__(self) -> None:
+        self._clients: OrderedDict[str, _Client] = OrderedDict()
+        """The one unheard of for longest first."""
+        self.held: set[str] = set()
+        """Those that are, but for `holds` to look whether they still must be."""
+        self._count = 0
+
+    def tag(self, client_key: str) -> str:
+        """Its name in the log."""
+        return f"client-{self._clients[client_key].number}"
+
+    def went_well(self, client_key: str) -> None:
+        """A call of its ended without breaking anything."""
+        self._of(client_key).note(broke=False)
+
+    def broke(self, broken: Break) -> bool:
+        """A call of its broke a worker; whether the client is held from now on."""
+        if not broken.client_key:
+            return False
+        client, now_s = self._of(broken.client_key), broken.at_s
+        client.note(broke=True)
+        if broken.died and any(broken.began_s < other.at_s for other in client.breaks.values()):
+            return False  # they may have died together, of something else
+        client.breaks[broken.worker] = broken
+        client.breaks = {
+            worker: other for worker, other in client.breaks.items() if now_s < other.at_s + fixed.POISON_S
+        }
+        inputs = {other.input_key for other in client.breaks.values()}
+        if self.holds(broken.client_key, now_s) or min(len(client.breaks), len(inputs)) < fixed.POISON_WORKERS:
+            return False
+        if client.recent.bit_count() < fixed.CLIENT_HELD_SHARE * client.calls:
+            return False
+        client.held_until_s, client.worker = now_s + fixed.POISON_S, broken.worker
+        self.held.add(broken.client_key)
+        return True
+
+    def holds(self, client_key: str, now_s: float) -> bool:
+        """Whether it is held; it is released here when its time is over, or its calls go well."""
+        if client_key not in self.held:
+            return False
+        client = self._clients[client_key]
+        well = client.recent.bit_count() < fixed.CLIENT_RELEASE_SHARE * client.calls
+        if now_s < client.held_until_s and not well:
+            return True
+        self.release(client_key)
+        return False
+
+    def worker_of(self, client_key: str) -> str:
+        """Of one that is held: the worker it is held to; empty: whichever it gets next."""
+        return self._clients[client_key].worker
+
+    def hold_to(self, client_key: str, worker: str) -> None:
+        """It gets this one and no other; empty: the one it had is gone."""
+        self._clients[client_key].worker = worker
+
+    def release(self, client_key: str) -> None:
+        """Nothing speaks against it any more."""
+        self.held.discard(client_key)
+        client = self._clients.get(client_key)
+        if client is not None:
+            client.breaks.clear()
+            client.recent = client.calls = 0
+
+    def _of(self, client_key: str) -> _Client:
+        client = self._clients.get(client_key)
+        if client is None:
+            self._count += 1
+            client = self._clients[client_key] = _Client(self._count)
+            if len(self._clients) > fixed.CLIENTS_MAX:
+                forgotten, _ = self._clients.popitem(last=False)
+                self.held.discard(forgotten)
+        else:
+            self._clients.move_to_end(client_key)
+        return client
