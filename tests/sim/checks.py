@@ -66,9 +66,9 @@ class Checks:
         """By call: whether its last attempt had all the time that one may take."""
         self._ended_ok: dict[str, bool] = {}
         """By call: whether its last end is one that may be handed to a client."""
-        self._submitted = 0
-        self._retries = 0
-        self._first_s = math.inf
+        self._saved = fixed.RETRY_BURST
+        """Retries in the budget."""
+        self._spent_s = 0.0
         self._online: set[str] = set()
         self._blamed = ""
         """The worker that the event now handled speaks against."""
@@ -133,10 +133,9 @@ class Checks:
         """A probe is sent."""
         self.heard[target].probe_began()
 
-    def submitted(self, client: Client) -> None:
+    def submitted(self) -> None:
         """A request arrives."""
-        self._submitted += 1
-        self._first_s = min(self._first_s, client.submitted_s)
+        self._saved = min(fixed.RETRY_BURST, self._saved + fixed.RETRY_SHARE)
 
     def ended(self, client: Client, target: str, code: ev.Code, reason: str) -> None:
         """An attempt ended."""
@@ -159,7 +158,7 @@ class Checks:
             heard.bad_news(reason)
         elif reason == "DRAINING":
             heard.bad_news(reason)
-            heard.draining = True
+            heard.drains(now_s)
         elif code is ev.Code.RESOURCE_EXHAUSTED and reason == "BUSY":
             heard.busy_until_s = now_s + fixed.BUSY_WAIT_MIN_S
 
@@ -179,7 +178,6 @@ class Checks:
         self._check_slot(call, target, heard)
         self._check_time(client, start, call)
         self._check_turn(client, endpoint, call)
-        self._check_budget(client, call)
         self._running[target] = client
         client.attempt_s, client.moved_s, client.seen = start.timeout_s, -math.inf, None
         full_s = self._edge.config.dispatch.attempt_timeout_s(slow=client.slow)
@@ -225,17 +223,18 @@ class Checks:
             slow = sum(self._running[each.target].slow for each in sharing if each.target in self._running)
             self._require(len(sharing) < 2 or slow + 1 < len(sharing), "share", f"{call}: the last one for fast calls")
 
-    def _check_budget(self, client: Client, call: str) -> None:
-        retry = len(client.failed_on)
-        if retry == 0 or retry == client.retries:
+    def _check_budget(self, call_id: str) -> None:
+        """Whether an attempt that has just failed may be tried again; it is, when its request is still open."""
+        client = self._edge.open.get(call_id)
+        if client is None or len(client.failed_on) == client.retries:
             return
-        client.retries = retry
-        self._retries += 1
-        dispatch = self._edge.config.dispatch
-        self._require(retry <= dispatch.max_retries, "budget", f"{call}: retry {retry} of {dispatch.max_retries}")
-        floor = (self._clock.now_s - self._first_s) * fixed.RETRY_FLOOR_PER_S
-        allowed = fixed.RETRY_BURST + self._submitted * fixed.RETRY_SHARE + floor
-        self._require(self._retries <= allowed, "budget", f"{call}: retry number {self._retries} of {allowed:.1f}")
+        now_s, most = self._clock.now_s, self._edge.config.dispatch.max_retries
+        client.retries = len(client.failed_on)
+        self._require(client.retries <= most, "budget", f"{call_id}: retry {client.retries} of {most}")
+        self._saved = min(fixed.RETRY_BURST, self._saved + (now_s - self._spent_s) * fixed.RETRY_FLOOR_PER_S)
+        self._spent_s = now_s
+        self._require(self._saved > 1 - 1e-6, "budget", f"{call_id}: a retry, and {self._saved:.3f} are left")
+        self._saved -= 1
 
     def answers(self, client: Client, answer: str) -> None:
         """A request is to be answered."""
@@ -266,6 +265,8 @@ class Checks:
             why = self.heard[target].forbids(now_s) if target in self.heard else "closed"
             self._require(why or target not in edge.config.workers, "needless", f"{target} is out for no reason")
         self._online = online
+        if isinstance(event, ev.CallEnded):
+            self._check_budget(event.call_id)
         waiting = len(edge.open) - len(self._running)
         self._require(online or not waiting, "monitor", "requests wait, and nobody is online")
         if waiting or isinstance(event, CALLS) or any(isinstance(each, ANSWERS) for each in decisions):

@@ -98,7 +98,7 @@ class SimEdge:
         client = Client(f"{self.edge_id}-{number}", slow, number, now_s, timeout_s, capability, input_key, client_key)
         client.waits_since_s = now_s
         self.clients[client.call_id] = self.open[client.call_id] = client
-        self.checks.submitted(client)
+        self.checks.submitted()
         self.feed(ev.Submitted(now_s, client.call_id, slow, timeout_s, size_bytes, capability, input_key, client_key))
         return client
 

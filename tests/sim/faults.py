@@ -103,12 +103,24 @@ def _well_again(worker: SimWorker, fault: Fault) -> None:
 
 def _flap(world: World, fault: Fault) -> None:
     def turn(worker: SimWorker, until_s: float) -> None:
-        if world.now_s < until_s and worker.alive:
+        if world.now_s < until_s and worker.alive and not world.peace:
             worker.tell(serving=not worker.serving, cause=ev.Cause.DISK)
             world.clock.after(0.1 + 3 * fault.amount, partial(turn, worker, until_s))
 
     for worker in fault.workers(world):
-        turn(worker, fault.at_s + fault.lasts_s)
+        turn(worker, world.now_s + fault.lasts_s)
+
+
+def _flap_line(world: World, fault: Fault) -> None:
+    """Connections break again and again."""
+
+    def reset(until_s: float) -> None:
+        if world.now_s < until_s and not world.peace:
+            for worker in fault.workers(world):
+                worker.reset()
+            world.clock.after(0.05 + 0.3 * fault.amount, partial(reset, until_s))
+
+    reset(world.now_s + fault.lasts_s)
 
 
 def _roll(world: World, fault: Fault) -> None:
@@ -116,9 +128,13 @@ def _roll(world: World, fault: Fault) -> None:
     workers = list(world.workers.values())
     each_s = fault.lasts_s / len(workers)
     for number, worker in enumerate(workers):
-        world.clock.after(number * each_s, worker.drain)
-        world.clock.after((number + 0.4) * each_s, worker.kill)
-        world.clock.after((number + 0.6) * each_s, worker.boot_up)
+        for step, act in ((0.0, worker.drain), (0.4, worker.kill), (0.6, worker.boot_up)):
+            world.clock.after((number + step) * each_s, partial(_unless_peace, world, act))
+
+
+def _unless_peace(world: World, act: Callable[[], None]) -> None:
+    if not world.peace:
+        act()
 
 
 def _end_drain(worker: SimWorker, fault: Fault) -> None:
@@ -184,9 +200,10 @@ def _storm(world: World, fault: Fault) -> None:
 
 def _others(world: World, fault: Fault) -> None:
     """Calls of an edge that is not simulated."""
+    until_s = world.now_s + fault.lasts_s
 
     def call(worker: SimWorker) -> None:
-        if world.now_s < fault.at_s + fault.lasts_s:
+        if world.now_s < until_s and not world.peace:
             worker.occupy(0.1 + fault.amount)
             world.clock.after(0.3 + fault.amount, partial(call, worker))
 
@@ -203,6 +220,7 @@ FAULTS: Mapping[str, Kind] = {
         lambda world, fault: world.edges[fault.edge].partition(on=False),
     ),
     "connections reset": Kind(_each(lambda worker, _: worker.reset()), _nothing),
+    "line flaps": Kind(_flap_line, _nothing),
     "slow": Kind(_each(_slow), _each(lambda worker, _: setattr(worker, "slowness", 1.0))),
     "flapping health": Kind(_flap, _each(lambda worker, _: worker.tell(serving=True) if worker.alive else None)),
     "lying health": Kind(_each(_lie), _each(_honest)),
@@ -229,12 +247,13 @@ FAULTS: Mapping[str, Kind] = {
 }
 """Every kind of trouble but poison inputs, which are a load."""
 
-SHARED = frozenset({"lying health", "dependency down", "black hole", "crash", "disk full"})
+SHARED = frozenset({"line flaps", "lying health", "dependency down", "black hole", "crash", "disk full"})
 """Kinds that may strike several workers at once."""
 
 
 def all_over(world: World, config: PoolConfig) -> None:
     """The faults stop: whatever is wrong is put right, by a new process where nothing else helps."""
+    world.peace = True
     for worker in world.workers.values():
         worker.unhide()
         worker.poisons.clear()

@@ -47,6 +47,7 @@ class Heard:
     lost: bool = False
     confirming: bool = False
     ejected: bool = False
+    ejected_s: float = -math.inf
     floor_s: float = -math.inf
     """End of the shortest cooldown that the design allows."""
     auth_floor_s: float = -math.inf
@@ -121,7 +122,17 @@ class Heard:
             self.busy_until_s = told.now_s
         if told.cause is not None:
             self.bad_news(f"status: {told.cause}")
-            self.draining |= told.cause is ev.Cause.DRAINING
+            if told.cause is ev.Cause.DRAINING:
+                self.drains(told.now_s)
+
+    def drains(self, now_s: float) -> None:
+        """It is going. What failed on it in the same moment was a part of that; else a cooldown says more."""
+        together = now_s - self.ejected_s <= fixed.SIMULTANEOUS_S
+        self.draining = together or not self.ejected
+        if self.ejected and together:
+            self.end_cooldown(now_s)
+            self.doublings -= self.counted
+            self.counted = False
 
     def call_good(self) -> None:
         """A call was answered."""
@@ -133,7 +144,10 @@ class Heard:
     def struck(self, now_s: float, *, began_s: float, auth: bool, shortest_s: float) -> None:
         """A call begun at `began_s` failed by its fault; `shortest_s`: the cooldown that the brake allows, else inf."""
         self.struck_s, self.struck_began_s = now_s, max(self.struck_began_s, began_s)
-        if began_s < self.booted_s or self.draining:
+        if self.draining:
+            return
+        if began_s < self.booted_s:  # on the last process: whether it counts for this one is the pool's to say
+            self.ejected = True
             return
         health = self.health
         lasts_s = health.cooldown_seconds
@@ -141,7 +155,7 @@ class Heard:
             lasts_s = min(lasts_s * 2**self.doublings, health.cooldown_max_seconds)
             self.counted = 0 < health.cooldown_seconds * 2**self.doublings < health.cooldown_max_seconds
             self.doublings += self.counted
-            self.goods, self.auth = 0, auth
+            self.goods, self.auth, self.ejected_s = 0, auth, now_s
         until_s = now_s + min(lasts_s, shortest_s)
         if auth:
             self.auth_floor_s = max(self.auth_floor_s, until_s)

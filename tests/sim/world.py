@@ -27,6 +27,8 @@ class World:
         self.latency_s = latency_s
         """Of every message, in s."""
         self.trace: Trace | None = None
+        self.peace = False
+        """All troubles are over: what one of them has still planned is not done."""
         self.original = config
         """What the edges begin with."""
         self.workers: dict[str, SimWorker] = {}
