@@ -99,6 +99,7 @@ class LightPipeline:
         """See `worker.engine.AnalysisPipeline`."""
         script = Script.of(data)
         progress.enter(Stage.PARSING)
+        log.info("computing")
         began_s = time.monotonic()
         cancelled = True
         try:

@@ -12,8 +12,8 @@ import secrets
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -33,6 +33,8 @@ EVENT_TIMEOUT_S = 45.0
 POLITE_S = 0.05
 """What a client waits after a refusal."""
 LINE_BYTES = 1 << 20
+
+_NO_LIMITS = httpx.Limits(max_connections=None)
 
 Record = dict[str, Any]
 
@@ -55,6 +57,11 @@ class Process:
         self._news = asyncio.Condition()
         self._process: asyncio.subprocess.Process | None = None
         self._reader: asyncio.Task[None] | None = None
+
+    @property
+    def started(self) -> bool:
+        """Whether it ever was."""
+        return self._process is not None
 
     @property
     def running(self) -> asyncio.subprocess.Process:
@@ -170,6 +177,7 @@ class Service:
     """An edge and its workers in `folder`. Workers are added before `start`."""
 
     def __init__(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
         self.folder = folder
         self.token = secrets.token_urlsafe(24)
         self.workers: list[Worker] = []
@@ -180,9 +188,15 @@ class Service:
         self._listen = f"{LOOPBACK}:{port}"
         self._config = folder / "edge.json"
         self.edge = Process("edge", [str(console_script("hairmesh-edge")), "--config", str(self._config)])
-        self.client = httpx.AsyncClient(base_url=f"http://{self._listen}", trust_env=False, timeout=120)
+        self.url = f"http://{self._listen}"
+        self.client = httpx.AsyncClient(base_url=self.url, trust_env=False, timeout=120, limits=_NO_LIMITS)
 
-    def add_worker(self, *program: str, config: Mapping[str, object] | None = None, **environment: str) -> Worker:
+    def add_worker(
+        self,
+        *program: str,
+        config: Mapping[str, object] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> Worker:
         """A real worker; `program` defaults to the breakable one. The configuration's path follows it."""
         (port,) = free_ports(1)
         number = len(self.workers) + 1
@@ -210,6 +224,11 @@ class Service:
 
     async def start(self, **edge_config: object) -> None:
         """Start everything and wait until every worker is online."""
+        await asyncio.gather(*(worker.start() for worker in self.workers))
+        await self.start_edge(**edge_config)
+
+    async def start_edge(self, **edge_config: object) -> None:
+        """Start the edge alone and wait until every worker is online."""
         values: dict[str, object] = {
             "listen": self._listen,
             "workers": [worker.address for worker in self.workers],
@@ -220,7 +239,6 @@ class Service:
             **edge_config,
         }
         write_private(self._config, json.dumps(values))
-        await asyncio.gather(*(worker.start() for worker in self.workers))
         await self.edge.start()
         await self.edge.event("edge_ready")
         await self.until_online(len(self.workers))
@@ -228,8 +246,7 @@ class Service:
     async def stop(self) -> None:
         """End whatever runs."""
         await self.client.aclose()
-        started = [process for process in (self.edge, *self.workers) if process._process is not None]
-        await asyncio.gather(*(process.end() for process in started))
+        await asyncio.gather(*(process.end() for process in (self.edge, *self.workers) if process.started))
 
     async def monitor(self) -> httpx.Response:
         """`GET /monitor`."""
@@ -269,6 +286,10 @@ class Service:
             if record.get("event") == "worker_state" and record["worker"] == worker.address
         ]
 
+    def requests(self) -> list[Record]:
+        """The request log so far; whole when the edge has ended in order."""
+        return [json.loads(line) for line in self.request_log.read_text().splitlines()]
+
     async def measure(self, image: bytes) -> Seen:
         """One call."""
         began_s = time.time()
@@ -283,16 +304,6 @@ class Service:
             data=body["data"] or {},
             retry_after=answer.headers.get("retry-after", ""),
         )
-
-
-@asynccontextmanager
-async def service(folder: Path) -> AsyncIterator[Service]:
-    """A service without workers; whatever of it runs at the end is ended."""
-    made = Service(folder)
-    try:
-        yield made
-    finally:
-        await made.stop()
 
 
 class Load:
