@@ -4,7 +4,7 @@ counters move                       BUSY, and nothing is sent
 work in flight, still for a grace   a canary is sent; until it has spoken BUSY, or UNKNOWN where the counter is weak
 the same after a second grace,
 the canary waiting all that time    STALLED
-the canary passed                   the gauges were stale: stillness starts anew
+the canary passed                   BUSY: the gauges were stale, as its own step shows
 the canary got an error             UNKNOWN: proves neither
 nothing in flight                   IDLE; a canary when the last sign of life is old, itself work in flight
 no counters                         UNKNOWN: a canary tells whether it works, its silence proves nothing
@@ -122,8 +122,6 @@ class Server:
         self._canary.ended(at_s, result)
         if result is CanaryResult.PASSED:
             self._alive_s = at_s
-            if len(self._memories) == 1:
-                self._memories.clear()  # it ran, whatever the gauges say
 
     def see(self, look: Look) -> Finding:
         """Judge one more look."""
