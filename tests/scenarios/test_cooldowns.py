@@ -134,9 +134,10 @@ async def test_b67_a_pool_all_out_is_told_with_a_time_and_comes_back_one_trial_a
     mesh = await driver(
         *(worker.address for worker in pool),
         health=HealthCheckConfig(interval_seconds=0.05, cooldown_seconds=1.0),
-        dispatch=DispatchConfig(max_retries=count),
+        dispatch=DispatchConfig(max_retries=0),
     )
-    assert (await failure(mesh, call())).reason == "NO_WORKER"
+    for number in range(count):
+        await failure(mesh, call(photo=bytes([number])))
     assert mesh.online().healthy == 0
     refused = await failure(mesh, call())
     assert refused.reason == "NO_WORKER"
