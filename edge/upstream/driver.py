@@ -36,6 +36,9 @@ from edge.upstream.resolver import Resolver, Resolving
 
 log = structlog.get_logger()
 
+TIMER_SLACK_S = 0.001
+"""uvloop's timers count whole ms and may ring that much too early: the pool would ask for the same moment again."""
+
 
 class Driver:
     """`edge.calls.Mesh` over real channels.
@@ -231,7 +234,7 @@ class Driver:
             case ev.Wake(at_s):
                 if self._alarm is not None:
                     self._alarm.cancel()
-                delay_s = max(0.0, at_s - time.monotonic())
+                delay_s = max(0.0, at_s - time.monotonic()) + TIMER_SLACK_S
                 self._alarm = asyncio.get_running_loop().call_later(delay_s, self._tick)
             case ev.Log(level, event, fields):
                 (log.info if level == "info" else log.warning)(event, **fields)
