@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,6 +17,7 @@ import structlog
 import uvicorn
 from starlette.types import ASGIApp
 from typing_extensions import override
+from uvicorn.lifespan.on import LifespanOn
 
 from edge.app import create_app
 from edge.reload import ConfigFile, loose_permissions
@@ -82,26 +84,43 @@ def main(arguments: list[str] | None = None) -> None:
     _keep_freed_memory()
     logs.configure("edge", level=settings.log_level)
     structlog.get_logger().info("edge_starts", version=__version__, config=str(options.config))
-    _Server(settings, create_app(settings, driver, file)).run([listener])
+    _Server(settings, create_app(settings, driver, file), listener).run([listener])
+
+
+class _Lifespan(LifespanOn):
+    """Opens the port when the application has started: when its first round of probes is over.
+
+    Here, since uvloop neither raises nor goes on when it cannot listen; and it cannot where another one, started in the
+    same instant, got the address too and was quicker.
+    """
+
+    def __init__(self, settings: Settings, listener: socket.socket, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._settings = settings
+        self._listener = listener
+
+    @override
+    async def startup(self) -> None:
+        await super().startup()
+        if self.should_exit:
+            return
+        settings = self._settings
+        try:
+            self._listener.listen(self.config.backlog)
+        except OSError as error:
+            await self.shutdown()
+            _end_without_address(settings, error)
+        pictures, docs = str(settings.static.dir), settings.docs.enabled
+        structlog.get_logger().info("edge_ready", listen=settings.listen, pictures=pictures, docs=docs)
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, which says when its port is open, and when it was told to stop."""
+    """uvicorn on an address that is taken already, which says when it was told to stop."""
 
-    def __init__(self, settings: Settings, app: ASGIApp) -> None:
+    def __init__(self, settings: Settings, app: ASGIApp, listener: socket.socket) -> None:
         super().__init__(server_config(settings, app))
-        self._settings = settings
-
-    @override
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        try:
-            await super().startup(sockets)
-        except OSError as error:  # started in the same instant, another may have had the address too, and won
-            await self.lifespan.shutdown()
-            _end_without_address(self._settings, error)
-        settings = self._settings
-        pictures, docs = str(settings.static.dir), settings.docs.enabled
-        structlog.get_logger().info("edge_ready", listen=settings.listen, pictures=pictures, docs=docs)
+        self.config.load()
+        self.config.lifespan_class = partial(_Lifespan, settings, listener)
 
     @override
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -112,7 +131,7 @@ class _Server(uvicorn.Server):
 def _listener(settings: Settings) -> socket.socket:
     """The address, taken before anything is probed or said; nobody is let in before the server starts.
 
-    Until one of them listens, two that start in the same instant both get it; `_Server.startup` sees the second off.
+    Until one of them listens, two that start in the same instant both get it; `_Lifespan` sees the second off.
     """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listener = socket.socket(family)

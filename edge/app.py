@@ -16,8 +16,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import hairmesh
-from edge import openapi
-from edge.calls import Mesh
+from edge import openapi, openapi_admin
+from edge.admin import Admin, SeenMesh
 from edge.errors import FRAMEWORK_REASONS, ApiError
 from edge.exchange import PREFIX, ApiExchanges, Endpoint
 from edge.images import serve
@@ -36,7 +36,7 @@ log = structlog.get_logger()
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 
 
-class RunningMesh(Mesh, Protocol):
+class RunningMesh(SeenMesh, Protocol):
     """A mesh with a life of its own."""
 
     async def start(self) -> None:
@@ -85,6 +85,7 @@ def create_app(settings: Settings, mesh: RunningMesh, file: ConfigFile | None = 
         ("/livez", monitor.livez, openapi.LIVEZ),
         ("/readyz", monitor.readyz, openapi.READYZ),
         ("/monitor", monitor.monitor, openapi.MONITOR),
+        ("/admin/pool", Admin(mesh, in_force).pool, openapi_admin.POOL),
         (f"{serve.PATH}{{name}}", serve.Pictures(store).picture, openapi.PICTURE),
     ):
         app.add_api_route(path, handler, methods=["GET"], **documentation)

@@ -12,7 +12,7 @@ from typing import Any
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from hair.analysis.v1 import measure_pb2
 
-from edge import translate
+from edge import openapi_admin, translate
 from edge.errors import TABLE, ApiError
 from edge.images.serve import PngResponse
 from edge.messages import Lang
@@ -341,9 +341,15 @@ PICTURE: dict[str, Any] = {
 def components() -> dict[str, Schema]:
     """What the routes refer to."""
     return {
-        "schemas": {"Refusal": _REFUSAL, **message_schemas(measure_pb2.MeasureResponse.DESCRIPTOR)},
+        "schemas": {
+            "Refusal": _REFUSAL,
+            "Pool": openapi_admin.POOL_SCHEMA,
+            **message_schemas(measure_pb2.MeasureResponse.DESCRIPTOR),
+        },
+        "securitySchemes": openapi_admin.SECURITY_SCHEMES,
         "examples": {
             "measure": {"value": measure_answer()},
+            "pool": {"value": openapi_admin.POOL_EXAMPLE},
             **{reason: {"value": _refusal_example(reason)} for reason in TABLE},
         },
     }

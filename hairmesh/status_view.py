@@ -179,6 +179,8 @@ def _in_flight(worker: Mapping[str, Any]) -> Text:
 
 
 def _evidence(worker: Mapping[str, Any]) -> Text:
-    """What its last change rests on, and how long ago that was."""
-    evidence = worker["evidence"] or "not heard of yet"
-    return Text(f"{duration(worker['history'][0]['age_s'])} ago: {evidence}" if worker["history"] else evidence)
+    """The last change, or decision about it, with what it rests on and how long ago it was."""
+    if not worker["history"]:
+        return Text("not heard of yet")
+    last = worker["history"][0]
+    return Text(f"{duration(last['age_s'])} ago: {last['what']}")

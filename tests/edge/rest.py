@@ -21,7 +21,7 @@ from edge.__main__ import server_config
 from edge.app import RunningMesh, create_app
 from edge.calls import Call, CallFailedError, OnlineCounts, Outcome
 from edge.pool.config import PoolConfig
-from edge.pool.snapshot import EndpointSnapshot, PoolSnapshot
+from edge.pool.snapshot import EndpointSnapshot, HistoryEntry, PoolSnapshot
 from edge.reload import ConfigFile
 from edge.settings import Settings, parse
 from edge.upstream.channel import ChannelSecurity
@@ -51,6 +51,50 @@ def measured() -> measure_pb2.MeasureResponse:
     return response
 
 
+def endpoint(**changes: Any) -> EndpointSnapshot:
+    """A worker that serves, but for the changes."""
+    good: dict[str, Any] = {
+        "target": "10.0.0.11:28187",
+        "primary": True,
+        "state": "SERVING",
+        "cause": "",
+        "evidence": "probe: SERVING",
+        "cooldown_left_s": 0.0,
+        "call_id": "",
+        "in_flight_s": None,
+        "left_behind": False,
+        "stage": "",
+        "taken_by_others": False,
+        "name": "",
+        "boot_id": "5f0d6a5c",
+        "capabilities": ("growth", "measure"),
+        "leaving": False,
+        "ejections": 0,
+        "next_probe_in_s": 3.25,
+        "history": (HistoryEntry(12.34, "UNKNOWN → SERVING: probe: SERVING"),),
+    }
+    return EndpointSnapshot(**{**good, **changes})
+
+
+EJECTED = endpoint(
+    target="10.0.0.12:28187",
+    primary=False,
+    state="EJECTED",
+    cause="passive",
+    evidence="call: DEADLINE_EXCEEDED",
+    cooldown_left_s=47.36,
+    call_id="7c1e44f0-9",
+    in_flight_s=93.21,
+    left_behind=True,
+    stage="parsing",
+    name="dns:///workers.example:28187",
+    boot_id="",
+    capabilities=(),
+    ejections=2,
+    next_probe_in_s=None,
+    history=(HistoryEntry(12.6, "SERVING → EJECTED passive: call: DEADLINE_EXCEEDED"), HistoryEntry(90.0, "SERVING")),
+)
+
 SOME_ONLINE = OnlineCounts(total=5, healthy=3, primary_total=3, primary_healthy=3)
 
 
@@ -75,6 +119,7 @@ class FakeMesh:
     closed: bool = False
     edge_id: str = "7c1e44f0"
     endpoints: tuple[EndpointSnapshot, ...] = ()
+    braked: bool = False
     configured: list[tuple[PoolConfig, str, ChannelSecurity]] = field(default_factory=list)
     unacceptable: Exception | None = None
 
@@ -97,7 +142,8 @@ class FakeMesh:
 
     def snapshot(self) -> PoolSnapshot:
         """Scripted endpoints, and always the same queue."""
-        return PoolSnapshot(self.endpoints, waiting_fast=3, waiting_slow=1, waiting_outside=2, inside=7)
+        queue = {"waiting_fast": 3, "waiting_slow": 1, "waiting_outside": 2, "inside": 7}
+        return PoolSnapshot(self.endpoints, **queue, braked=self.braked, growth_capable=1)
 
     async def call(self, call: Call) -> Outcome:
         """As scripted."""

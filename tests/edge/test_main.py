@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import shutil
 import signal
@@ -16,9 +17,13 @@ from typing import Any
 import httpx
 import psutil
 import pytest
+import uvloop
 
 from edge import __main__ as command
-from tests.edge.rest import FakeMesh, picture, serving
+from edge.app import create_app
+from edge.settings import parse
+from tests.edge.process import Process
+from tests.edge.rest import FakeMesh, eventually, picture, serving
 from tests.fakes.worker import PASSWORD, FakeWorker
 
 EXAMPLE = Path(__file__).parents[2] / "edge_config.example.json"
@@ -61,6 +66,7 @@ def configuration(folder: Path, **changes: Any) -> str:
     """A good one, but for the changes; the path of its file."""
     path = folder / "edge.json"
     path.write_text(json.dumps({"workers": ["127.0.0.1:1"], "shared_password": "x", **changes}))
+    path.chmod(0o600)
     return str(path)
 
 
@@ -73,6 +79,32 @@ def test_a_good_configuration_is_called_good_and_nothing_is_made(
     command.main(["--config", path, "--check"])
     assert capsys.readouterr().out == f"hairmesh-edge: {path}: configuration is good\n"
     assert [file.name for file in tmp_path.iterdir()] == ["edge.json"]
+
+
+def test_a_file_open_to_others_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = configuration(tmp_path, static={"dir": str(tmp_path)}, request_log={"path": str(tmp_path / "log.jsonl")})
+    for mode, warned in ((0o644, True), (0o600, False)):
+        Path(path).chmod(mode)
+        command.main(["--config", path, "--check"])
+        said = capsys.readouterr()
+        assert ("holds passwords and has mode 0644" in said.err) == warned
+        assert "configuration is good" in said.out
+
+
+def test_certificates_are_checked_before_anything_starts(
+    tmp_path: Path, certificate: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    cert, key = certificate
+    for tls in (
+        {"tls": {"cert": str(key), "key": str(cert)}},
+        {"tls": {"cert": str(cert), "key": str(tmp_path / "none.pem")}},
+        {"worker_tls": {"ca": str(key)}},
+        {"worker_tls": {"ca": str(cert), "cert": str(cert), "key": str(cert)}},
+    ):
+        assert run("--config", configuration(tmp_path, **tls), "--check") == 2
+        (said,) = capsys.readouterr().err.splitlines()
+        assert f"{next(iter(tls))}: " in said
+        assert ".pem" in said
 
 
 @pytest.mark.parametrize("key", ["static.dir", "request_log.path"])
@@ -98,46 +130,6 @@ def test_several_processes_are_refused(
     monkeypatch.setenv("WEB_CONCURRENCY", "2")
     assert run("--config", str(path)) == 2
     assert "one process" in capsys.readouterr().err
-
-
-class Process:
-    """`hairmesh-edge` as a process of its own."""
-
-    def __init__(self, folder: Path, worker: str, **changes: Any) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = int(probe.getsockname()[1])
-        self.folder = folder
-        config = {
-            "listen": f"127.0.0.1:{self.port}",
-            "workers": [worker],
-            "shared_password": PASSWORD,
-            "static": {"dir": str(folder / "pictures")},
-            "request_log": {"path": str(folder / "request_log.jsonl")},
-            **changes,
-        }
-        (folder / "edge.json").write_text(json.dumps(config))
-
-    async def __aenter__(self) -> Process:
-        arguments = ["-W", "error", "-m", "edge", "--config", str(self.folder / "edge.json")]
-        self.process = await asyncio.create_subprocess_exec(
-            sys.executable, *arguments, cwd=EXAMPLE.parent, stderr=asyncio.subprocess.PIPE
-        )
-        assert self.process.stderr is not None
-        self.said: list[dict[str, Any]] = []
-        while not self.said or self.said[-1]["event"] != "edge_ready":
-            line = await self.process.stderr.readline()
-            assert line, self.said
-            self.said.append(json.loads(line))
-        transport = httpx.AsyncHTTPTransport(retries=5)  # the port opens right after that line
-        self.client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.port}", transport=transport, timeout=20)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.client.aclose()
-        if self.process.returncode is None:
-            self.process.kill()
-        await self.process.communicate()
 
 
 async def test_a_whole_life(tmp_path: Path) -> None:
@@ -207,3 +199,95 @@ async def test_a_port_in_use_ends_it(tmp_path: Path) -> None:
         assert second.returncode == 3
         assert said.decode() == f"hairmesh-edge: listen 127.0.0.1:{edge.port}: Address already in use\n"
         assert (await edge.client.get("/monitor")).status_code == 503
+
+
+def test_of_two_that_start_in_the_same_instant_the_second_ends(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both get the address, since nobody listens yet; it is the one who listens first that has it."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    folders = {"static": {"dir": str(tmp_path)}, "request_log": {"path": str(tmp_path / "log.jsonl")}}
+    settings = parse(Path(configuration(tmp_path, listen=address, **folders)).read_bytes())
+    listeners = [command._listener(settings), command._listener(settings)]
+    meshes = [FakeMesh(), FakeMesh()]
+
+    async def start_both() -> None:
+        first, second = (
+            command._Server(settings, create_app(settings, mesh), listener)
+            for mesh, listener in zip(meshes, listeners, strict=True)
+        )
+        for server in (first, second):
+            server.lifespan = server.config.lifespan_class(server.config)
+        await first.startup([listeners[0]])
+        with pytest.raises(SystemExit) as caught:
+            await second.startup([listeners[1]])
+        assert caught.value.code == 3
+        assert meshes[1].closed
+        async with httpx.AsyncClient() as client:
+            assert (await client.get(f"http://{address}/health")).status_code == 200
+        await first.shutdown([listeners[0]])
+
+    uvloop.run(start_both())
+    listeners[1].close()
+    assert capsys.readouterr().err == f"hairmesh-edge: listen {address}: Address already in use\n"
+
+
+async def test_after_a_crash_it_is_back_at_once(tmp_path: Path) -> None:
+    edge = Process(tmp_path, "127.0.0.1:1")
+    async with edge:
+        await edge.client.get("/health")  # a connection that its end leaves behind
+        edge.process.kill()
+        await edge.process.wait()
+    async with edge:
+        assert (await edge.client.get("/health")).status_code == 200
+
+
+async def test_22_one_of_two_edges_is_stopped_and_no_call_is_lost(tmp_path: Path) -> None:
+    worker, other = FakeWorker(), FakeWorker()
+    await worker.start()
+    await other.start()
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        folder.mkdir()
+    going, staying = Process(folders[0], worker.address), Process(folders[1], worker.address, other.address)
+    async with going, staying:
+        hold = worker.hold()
+        running = asyncio.create_task(going.measure(picture()))
+        await hold.started.wait()
+        going.process.send_signal(signal.SIGTERM)
+        await eventually(lambda: refuses(going.port))
+        assert not running.done()
+        assert going.process.returncode is None
+        for _ in range(5):
+            assert (await staying.measure(picture())).status_code == 200
+        hold.release.set()
+        assert (await running).status_code == 200
+        assert await asyncio.wait_for(going.process.wait(), 20) == 0
+        assert (await staying.measure(picture())).status_code == 200
+    await worker.stop()
+    await other.stop()
+
+
+def refuses(port: int) -> bool:
+    """Whether nobody takes a connection there."""
+    with socket.socket() as connection:
+        return connection.connect_ex(("127.0.0.1", port)) == errno.ECONNREFUSED
+
+
+async def test_a_changed_file_is_in_force_in_the_running_process(tmp_path: Path) -> None:
+    async with Process(tmp_path, "127.0.0.1:1") as edge:
+        assert (await edge.client.get("/admin/pool")).status_code == 403
+        content = json.loads(edge.config_path.read_text())
+        edge.config_path.write_text(json.dumps({**content, "admin_tokens": ["SENTINEL-of-an-admin"]}))
+        edge.process.send_signal(signal.SIGHUP)
+        async with asyncio.timeout(20):
+            while (await edge.client.get("/admin/pool")).status_code == 403:
+                pass
+        response = await edge.client.get("/admin/pool", headers={"X-Admin-Token": "SENTINEL-of-an-admin"})
+        assert response.json()["configuration"]["version"] >= 2
+        edge.process.send_signal(signal.SIGTERM)
+        _out, said = await edge.process.communicate()
+        assert b"configuration_applied" in said
+        assert b"SENTINEL" not in said

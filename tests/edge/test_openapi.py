@@ -51,6 +51,7 @@ def test_every_route_is_in_it(document: Document) -> None:
         "/readyz",
         "/monitor",
         "/monitor/fault",
+        "/admin/pool",
         "/static/annotations/{name}",
     }
 

@@ -1,0 +1,130 @@
+"""`/admin/`: what operators may see. With an admin token, without the business envelope, never with a password."""
+
+from __future__ import annotations
+
+import hmac
+import time
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from pydantic import SecretStr
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
+
+import hairmesh
+from edge.calls import Mesh
+from edge.monitor import answer, refusal
+from edge.pool.snapshot import EndpointSnapshot, PoolSnapshot
+from edge.reload import InForce
+
+SWITCHED_OFF = "admin_tokens is empty: name a token of at least 16 characters there to read this"
+NO_TOKEN = "send Authorization: Bearer <admin token>, or X-Admin-Token"  # noqa: S105  (a hint, not a secret)
+
+
+class SeenMesh(Mesh, Protocol):
+    """A mesh that shows what it decides by."""
+
+    @property
+    def edge_id(self) -> str:
+        """With which the id of every call of this edge begins."""
+
+    def snapshot(self) -> PoolSnapshot:
+        """Workers and queue at this moment."""
+
+
+class Admin:
+    """Handlers for operators."""
+
+    def __init__(self, mesh: SeenMesh, in_force: InForce) -> None:
+        self._mesh = mesh
+        self._in_force = in_force
+        self._started_s = time.monotonic()
+
+    async def pool(self, request: Request) -> Response:
+        """Every worker with why it is where it is, the queue, and the configuration in force."""
+        tokens = self._in_force.settings.admin_tokens
+        if not tokens:
+            return refusal(403, SWITCHED_OFF)
+        if not _is_one_of(tokens, request.headers):
+            response = refusal(401, NO_TOKEN)
+            response.headers["WWW-Authenticate"] = "Bearer"
+            return response
+        return answer(self._describe())
+
+    def _describe(self) -> dict[str, Any]:
+        pool, online, in_force = self._mesh.snapshot(), self._mesh.online(), self._in_force
+        return {
+            "edge": {
+                "id": self._mesh.edge_id,
+                "version": hairmesh.__version__,
+                "uptime_s": _rounded(time.monotonic() - self._started_s),
+            },
+            "configuration": {
+                "version": in_force.version,
+                "content_hash": in_force.content_hash,
+                "applied_at": in_force.applied_at.isoformat(timespec="seconds"),
+                "awaiting_restart": in_force.awaiting_restart,
+                "problems": in_force.problems,
+            },
+            "online": {
+                "workers_total": online.total,
+                "workers_healthy": online.healthy,
+                "workers_primary_total": online.primary_total,
+                "workers_primary_healthy": online.primary_healthy,
+                "growth_capable": pool.growth_capable,
+            },
+            "braked": pool.braked,
+            "queue": {
+                "inside": pool.inside,
+                "max_in_flight": in_force.settings.dispatch.max_in_flight,
+                "waiting_fast": pool.waiting_fast,
+                "waiting_slow": pool.waiting_slow,
+                "waiting_outside": pool.waiting_outside,
+            },
+            "workers": [_worker(endpoint) for endpoint in pool.endpoints],
+        }
+
+
+def _worker(endpoint: EndpointSnapshot) -> dict[str, Any]:
+    call = None
+    if endpoint.in_flight_s is not None:
+        call = {
+            "call_id": endpoint.call_id,
+            "age_s": _rounded(endpoint.in_flight_s),
+            "left_behind": endpoint.left_behind,
+        }
+    return {
+        "address": endpoint.target,
+        "name": endpoint.name or None,
+        "primary": endpoint.primary,
+        "state": endpoint.state,
+        "cause": endpoint.cause or None,
+        "evidence": endpoint.evidence,
+        "cooldown_left_s": _rounded(endpoint.cooldown_left_s),
+        "next_probe_in_s": None if endpoint.next_probe_in_s is None else _rounded(endpoint.next_probe_in_s),
+        "ejections": endpoint.ejections,
+        "leaving": endpoint.leaving,
+        "boot_id": endpoint.boot_id or None,
+        "capabilities": endpoint.capabilities,
+        "in_flight": call,
+        "stage": endpoint.stage or None,
+        "taken_by_others": endpoint.taken_by_others,
+        "history": [{"age_s": _rounded(entry.age_s), "what": entry.what} for entry in endpoint.history],
+    }
+
+
+def _rounded(seconds: float) -> float:
+    return round(seconds, 1)
+
+
+def _is_one_of(tokens: Sequence[SecretStr], headers: Headers) -> bool:
+    """Whether the request brings exactly one token and that one counts. Takes the same time for every wrong one."""
+    given = [value.encode("latin-1") for value in headers.getlist("x-admin-token")]
+    for value in headers.getlist("authorization"):
+        scheme, _, credentials = value.partition(" ")
+        given.append(credentials.strip().encode("latin-1") if scheme.lower() == "bearer" else b"")
+    if len(given) != 1:
+        return False
+    matches = [hmac.compare_digest(given[0], token.get_secret_value().encode()) for token in tokens]
+    return any(matches)

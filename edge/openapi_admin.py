@@ -1,0 +1,223 @@
+"""What the OpenAPI document says of `/admin/`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from edge.admin import NO_TOKEN, SWITCHED_OFF
+from edge.pool.endpoint import State
+from edge.pool.events import Cause
+
+Schema = dict[str, Any]
+
+
+def _described(kind: str, description: str, *, nullable: bool = False, **more: object) -> Schema:
+    return {"type": [kind, "null"] if nullable else kind, "description": description, **more}
+
+
+def _all_of(description: str, properties: Schema) -> Schema:
+    """An object with exactly these properties."""
+    return {
+        "type": "object",
+        "description": description,
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _list(description: str, items: Schema) -> Schema:
+    return {"type": "array", "items": items, "description": description}
+
+
+def _texts(description: str) -> Schema:
+    return _list(description, {"type": "string"})
+
+
+_DECISION = _all_of(
+    "One change of its state, or one decision about it.",
+    {
+        "age_s": _described("number", "How long ago, in s."),
+        "what": _described("string", "A change of state or a decision, with its evidence."),
+    },
+)
+_IN_FLIGHT = _all_of(
+    "A call.",
+    {
+        "call_id": _described("string", "As the worker's log has it."),
+        "age_s": _described("number", "Since its attempt began, in s."),
+        "left_behind": _described("boolean", "Its attempt is over, its thread on the worker perhaps not."),
+    },
+)
+_WORKER = _all_of(
+    "One worker.",
+    {
+        "address": _described("string", "`host:port`."),
+        "name": _described(
+            "string", "The `dns:///` target that led to it; null: it stands in the file.", nullable=True
+        ),
+        "primary": _described("boolean", "Whether it is asked before the backups."),
+        "state": _described("string", "Calls go to SERVING ones only.", enum=[str(state) for state in State]),
+        "cause": _described(
+            "string", "Why it is not SERVING.", nullable=True, enum=[*(str(cause) for cause in Cause), None]
+        ),
+        "evidence": _described("string", "What its last change of state rests on."),
+        "cooldown_left_s": _described("number", "How long it stays ejected whatever probes say, in s; 0: it does not."),
+        "next_probe_in_s": _described("number", "In s; null: one runs now.", nullable=True),
+        "ejections": _described("integer", "Doublings that its next cooldown gets; good calls make them fewer."),
+        "leaving": _described(
+            "boolean", "No longer in the configuration: gets no new calls, or only until it is replaced."
+        ),
+        "boot_id": _described("string", "Of its process; null: not heard of yet.", nullable=True),
+        "capabilities": _texts("What it can do now."),
+        "in_flight": {"anyOf": [_IN_FLIGHT, {"type": "null"}], "description": "This edge's call in its slot."},
+        "stage": _described("string", "What it does now by its own word; null: nothing.", nullable=True),
+        "taken_by_others": _described("boolean", "Whether another edge's call is in its slot."),
+        "history": {
+            "type": "array",
+            "items": _DECISION,
+            "description": "Its last changes and what was decided about it, the latest first.",
+        },
+    },
+)
+POOL_SCHEMA = _all_of(
+    "The pool of one edge at one moment.",
+    {
+        "edge": _all_of(
+            "This process.",
+            {
+                "id": _described("string", "Of this process: call ids begin with it."),
+                "version": _described("string", "Of the program."),
+                "uptime_s": _described("number", "In s."),
+            },
+        ),
+        "configuration": _all_of(
+            "What is in force.",
+            {
+                "version": _described("integer", "Counts what was in force since the start.", minimum=1),
+                "content_hash": _described("string", "First 8 digits of the file's SHA-256, as `sha256sum` tells it."),
+                "applied_at": _described("string", "Since when it is in force.", format="date-time"),
+                "awaiting_restart": _texts("Keys whose values in the file are in force after a restart only."),
+                "problems": _texts("Why the file, as it is now, is not in force; empty when it is."),
+            },
+        ),
+        "online": _all_of(
+            "By whom calls can be computed now.",
+            {
+                "workers_total": _described("integer", "As in `/monitor`."),
+                "workers_healthy": _described("integer", "As in `/monitor`."),
+                "workers_primary_total": _described("integer", "As in `/monitor`."),
+                "workers_primary_healthy": _described("integer", "As in `/monitor`."),
+                "growth_capable": _described("integer", "Online ones that can grow hair."),
+            },
+        ),
+        "braked": _described("boolean", "Many failed for one cause: they come back by single trial calls."),
+        "queue": _all_of(
+            "Calls inside this edge.",
+            {
+                "inside": _described("integer", "Calls that run or wait for a worker."),
+                "max_in_flight": _described("integer", "How many there may be of them."),
+                "waiting_fast": _described("integer", "Fast calls that wait, inside and outside."),
+                "waiting_slow": _described("integer", "Slow calls that wait, inside and outside."),
+                "waiting_outside": _described("integer", "Calls that wait to get inside."),
+            },
+        ),
+        "workers": {
+            "type": "array",
+            "items": _WORKER,
+            "description": "In the order of the configuration; then those that are leaving.",
+        },
+    },
+)
+POOL_EXAMPLE: dict[str, Any] = {
+    "edge": {"id": "7c1e44f0", "version": "0.1.0", "uptime_s": 86461.2},
+    "configuration": {
+        "version": 3,
+        "content_hash": "0b5c6f1e",
+        "applied_at": "2026-11-03T08:12:44+00:00",
+        "awaiting_restart": [],
+        "problems": [],
+    },
+    "online": {
+        "workers_total": 2,
+        "workers_healthy": 1,
+        "workers_primary_total": 2,
+        "workers_primary_healthy": 1,
+        "growth_capable": 0,
+    },
+    "braked": False,
+    "queue": {"inside": 1, "max_in_flight": 64, "waiting_fast": 0, "waiting_slow": 0, "waiting_outside": 0},
+    "workers": [
+        {
+            "address": "192.0.2.11:50051",
+            "name": None,
+            "primary": True,
+            "state": "SERVING",
+            "cause": None,
+            "evidence": "probe: SERVING",
+            "cooldown_left_s": 0.0,
+            "next_probe_in_s": 5.1,
+            "ejections": 0,
+            "leaving": False,
+            "boot_id": "5f0d6a5c3d9b4a7b",
+            "capabilities": ["measure"],
+            "in_flight": {"call_id": "7c1e44f0-812", "age_s": 0.3, "left_behind": False},
+            "stage": "parsing",
+            "taken_by_others": False,
+            "history": [{"age_s": 86460.9, "what": "SERVING: probe: SERVING"}],
+        },
+        {
+            "address": "192.0.2.12:50051",
+            "name": None,
+            "primary": True,
+            "state": "EJECTED",
+            "cause": "passive",
+            "evidence": "call: DEADLINE_EXCEEDED",
+            "cooldown_left_s": 41.6,
+            "next_probe_in_s": 1.4,
+            "ejections": 1,
+            "leaving": False,
+            "boot_id": "0c2f9be1774e4f50",
+            "capabilities": ["measure"],
+            "in_flight": None,
+            "stage": None,
+            "taken_by_others": False,
+            "history": [
+                {"age_s": 18.4, "what": "EJECTED passive: call: DEADLINE_EXCEEDED"},
+                {"age_s": 86460.9, "what": "SERVING: probe: SERVING"},
+            ],
+        },
+    ],
+}
+
+_REFUSAL = _all_of("Any refusal outside `/api/`.", {"status": {"const": "error"}, "message": {"type": "string"}})
+
+
+def _refusal(description: str, message: str) -> Schema:
+    example = {"status": "error", "message": message}
+    return {"description": description, "content": {"application/json": {"schema": _REFUSAL, "example": example}}}
+
+
+POOL: dict[str, Any] = {
+    "summary": "For operators: every worker with the evidence of its last decisions, queue, configuration in force",
+    "tags": ["operations"],
+    "response_model": None,
+    "responses": {
+        200: {
+            "description": "This moment, from memory.",
+            "content": {
+                "application/json": {
+                    "schema": {"$ref": "#/components/schemas/Pool"},
+                    "examples": {"pool": {"$ref": "#/components/examples/pool"}},
+                }
+            },
+        },
+        401: _refusal("No admin token, or a wrong one.", NO_TOKEN),
+        403: _refusal("Switched off: the configuration names no admin token.", SWITCHED_OFF),
+    },
+    "openapi_extra": {"security": [{"admin": []}, {"adminHeader": []}]},
+}
+SECURITY_SCHEMES: Schema = {
+    "admin": {"type": "http", "scheme": "bearer", "description": "One of `admin_tokens`."},
+    "adminHeader": {"type": "apiKey", "in": "header", "name": "X-Admin-Token", "description": "The same."},
+}
