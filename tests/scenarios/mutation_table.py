@@ -18,6 +18,7 @@ from tests.scenarios.table import (
     PASSWORDS,
     POISON,
     REAL,
+    RESTARTS,
     SHARED,
     VERDICT,
     WATCHDOG_TESTS,
@@ -264,7 +265,7 @@ WATCHDOG = (
         "worker/health/watchdog/policy.py",
         "self._started_s + limits.start_grace_s",
         "self._started_s",
-        f"{WATCHDOG_TESTS}test_b86_a_first_request_that_takes_long_after_a_start_is_given_the_time",
+        f"{RESTARTS}test_b86_a_first_request_that_takes_long_after_a_start_is_given_the_time",
     ),
 )
 

@@ -34,6 +34,7 @@ DECISIONS = "tests/worker/test_decisions.py::"
 VERDICT = "tests/worker/health/test_verdict.py::"
 CHECKS = "tests/worker/health/test_checks.py::"
 WATCHDOG_TESTS = "tests/worker/health/test_watchdog.py::"
+RESTARTS = "tests/worker/health/test_watchdog_restarts.py::"
 PASSWORDS = "tests/worker/test_passwords.py::"
 DISK_CHECK = "tests/worker/health/test_disk.py::"
 
@@ -269,6 +270,7 @@ SCENARIOS = (
         "22b",
         "SIGTERM on one of two edges behind a proxy.",
         "It finishes its fast calls before it closes its port.",
+        ("tests/edge/test_main.py::test_22_one_of_two_edges_is_stopped_and_no_call_is_lost",),
     ),
     Row(
         "23",
@@ -606,7 +608,7 @@ REPORTS = (
         "Slow is SATURATED; only refused connections, several in a row, are DEAD.",
         (
             f"{WATCHDOG_TESTS}test_b85_slow_is_saturated_and_never_restarted",
-            f"{WATCHDOG_TESTS}test_b85_refused_five_times_in_a_row_is_dead",
+            f"{RESTARTS}test_b85_refused_five_times_in_a_row_is_dead",
             "tests/hairmesh/test_watch.py::test_b85_refused_five_times_is_dead",
         ),
     ),
@@ -616,7 +618,7 @@ REPORTS = (
         "Not before the grace, and not after a start before its own.",
         (
             f"{WATCHDOG_TESTS}test_b86_a_silence_shorter_than_the_grace_is_nothing",
-            f"{WATCHDOG_TESTS}test_b86_a_first_request_that_takes_long_after_a_start_is_given_the_time",
+            f"{RESTARTS}test_b86_a_first_request_that_takes_long_after_a_start_is_given_the_time",
         ),
     ),
     Row(
