@@ -18,7 +18,7 @@ from structlog.typing import EventDict
 from edge import reload
 from edge.pool.config import PoolConfig
 from edge.reload import TAKES_EFFECT, ConfigFile, InForce, Reloader, content_hash, loose_permissions, merge
-from edge.settings import Settings, parse
+from edge.settings import Settings, parse, read
 from edge.upstream.channel import ChannelSecurity, ChannelSecurityError
 from tests.edge.rest import PASSWORD, FakeMesh, Rest, eventually, picture
 
@@ -40,7 +40,6 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Every look at the file."""
     seen: list[Path] = []
-    read = reload.read
 
     def look(path: Path) -> bytes:
         seen.append(path)
@@ -181,7 +180,7 @@ async def test_what_is_broken_changes_nothing_and_is_said_once(
             watched.path.unlink()
         else:
             watched.path.write_text(content)
-        await eventually(lambda: watched.in_force.problems != ())
+        await eventually(lambda: bool(watched.in_force.problems))
         so_far = len(looks)
         await eventually(lambda: len(looks) > so_far + 5)
         assert (watched.in_force.version, watched.in_force.settings) == (1, before)
@@ -191,19 +190,19 @@ async def test_what_is_broken_changes_nothing_and_is_said_once(
         assert said["file"] == str(watched.path)
         (problem,) = said["problems"]
         assert words in problem
-        assert watched.in_force.problems == (problem,)
+        assert list(watched.in_force.problems) == [problem]
         assert "SENTINEL" not in str(said)
         watched.path.write_text(text(limits={"max_pixels": 1000}))
         await watched.applied()
-    assert watched.in_force.problems == ()
+    assert not watched.in_force.problems
 
 
 async def test_back_to_what_is_in_force_ends_the_complaint(watched: Watched) -> None:
     async with watched.watching() as logs:
         watched.path.write_text("{")
-        await eventually(lambda: watched.in_force.problems != ())
+        await eventually(lambda: bool(watched.in_force.problems))
         watched.path.write_text(text())
-        await eventually(lambda: watched.in_force.problems == ())
+        await eventually(lambda: not watched.in_force.problems)
     assert events(logs) == ["configuration_refused", "configuration_applied"]
     assert logs[-1]["changed"] == []
 
@@ -225,7 +224,7 @@ async def test_a_refusal_of_the_pool_changes_nothing(watched: Watched) -> None:
     watched.mesh.unacceptable = ChannelSecurityError("worker_tls: /x/ca.pem: No such file or directory")
     async with watched.watching() as logs:
         watched.path.write_text(text(shared_password="SENTINEL-new", limits={"max_pixels": 1000}))
-        await eventually(lambda: watched.in_force.problems != ())
+        await eventually(lambda: bool(watched.in_force.problems))
     assert watched.in_force.problems == ("worker_tls: /x/ca.pem: No such file or directory",)
     assert watched.in_force.settings == parse(text().encode())
     assert "SENTINEL" not in str(logs)
@@ -235,7 +234,7 @@ async def test_a_fault_of_ours_does_not_end_the_watching(watched: Watched) -> No
     watched.mesh.unacceptable = RuntimeError("a bug")
     async with watched.watching() as logs:
         watched.path.write_text(text(limits={"max_pixels": 1}))
-        await eventually(lambda: watched.in_force.problems != ())
+        await eventually(lambda: bool(watched.in_force.problems))
         assert "configuration_failed_inside" in events(logs)
         watched.mesh.unacceptable = None
         watched.path.write_text(text(limits={"max_pixels": 2}))
@@ -247,13 +246,13 @@ async def test_what_needs_a_restart_waits_and_the_rest_does_not(watched: Watched
     async with watched.watching() as logs:
         watched.path.write_text(text(listen="127.0.0.1:9", docs={"enabled": False}, limits={"max_pixels": 1000}))
         await watched.applied()
-        assert watched.in_force.awaiting_restart == ("listen", "docs")
+        assert list(watched.in_force.awaiting_restart) == ["listen", "docs"]
         assert watched.in_force.settings.listen == "127.0.0.1:8080"
         assert watched.in_force.settings.docs.enabled
         assert watched.in_force.settings.limits.max_pixels == 1000
         watched.path.write_text(text(limits={"max_pixels": 1000}))
         await watched.applied(3)
-    assert watched.in_force.awaiting_restart == ()
+    assert not watched.in_force.awaiting_restart
     applied, waits, back = logs
     assert (applied["event"], applied["changed"]) == ("configuration_applied", ["limits"])
     assert (waits["event"], waits["log_level"]) == ("configuration_waits_for_restart", "warning")
@@ -289,7 +288,7 @@ async def test_sighup_looks_at_once(watched: Watched, monkeypatch: pytest.Monkey
     async with watched.watching() as logs:
         watched.path.write_text("{")
         os.kill(os.getpid(), signal.SIGHUP)
-        await eventually(lambda: watched.in_force.problems != ())
+        await eventually(lambda: bool(watched.in_force.problems))
         watched.path.write_text(text(limits={"max_pixels": 1000}))
         os.kill(os.getpid(), signal.SIGHUP)
         await watched.applied()

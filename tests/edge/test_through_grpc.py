@@ -119,8 +119,8 @@ async def test_patience_ends(rest: Rest, worker: FakeWorker) -> None:
 async def test_b38_a_worker_that_never_answers_costs_no_more_than_one_attempt(
     tmp_path: Path, worker: FakeWorker
 ) -> None:
-    dispatch = {"queue_wait_seconds": 0.2, "max_retries": 0, "request_timeout_seconds": 0.3}
-    config = PoolConfig(workers=(worker.address,), dispatch=DispatchConfig(**dispatch))
+    dispatch = DispatchConfig(queue_wait_seconds=0.2, max_retries=0, request_timeout_seconds=0.3)
+    config = PoolConfig(workers=(worker.address,), dispatch=dispatch)
     hold = worker.hold()
     async with serving(tmp_path, Driver(config, PASSWORD, ChannelSecurity())) as rest, asyncio.timeout(20):
         response = await rest.measure()
@@ -174,7 +174,7 @@ def test_19_no_middleware_stands_between_a_client_that_leaves_and_its_call(tmp_p
         "request_log": {"path": str(tmp_path / "log")},
     }
     app = create_app(parse(json.dumps(content).encode()), FakeMesh())
-    kinds = [middleware.cls for middleware in app.user_middleware]
+    kinds: list[object] = [middleware.cls for middleware in app.user_middleware]
     assert kinds == [ApiExchanges]
     assert BaseHTTPMiddleware not in ApiExchanges.__mro__
 
