@@ -118,5 +118,5 @@ def test_readme_names_both_commands() -> None:
 
 
 def test_example_configurations_parse() -> None:
-    edge.settings.load(ROOT / "edge_config.example.json")
+    edge.settings.parse((ROOT / "edge_config.example.json").read_bytes())
     worker.settings.load(ROOT / "worker_config.example.json", {})
