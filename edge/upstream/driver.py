@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-import math
 import secrets
 import time
 from collections.abc import Coroutine
@@ -28,6 +27,7 @@ from edge.upstream.attempt import Reply
 from edge.upstream.channel import Certificates, ChannelSecurity, Link, check_password, host_of
 from edge.upstream.contact import Contact
 from edge.upstream.desk import Desk
+from edge.upstream.failure import failure
 from edge.upstream.fingerprints import Fingerprints
 from edge.upstream.home import Home
 from edge.upstream.passwords import Passwords
@@ -69,7 +69,7 @@ class Driver:
         self._reconfiguring = asyncio.Lock()
         self._targets = self._resolver.targets(config, self._security)
         self._server_names: dict[str, str] = {}
-        """By endpoint, where the name that led to it is whom its certificate must be for."""
+        """By endpoint: whom its certificate must be for, when it was found by a name; else empty."""
         self._contacts: dict[str, Contact] = {}
         self._closing: set[grpc.aio.Channel] = set()
         self._desks: dict[str, Desk] = {}
@@ -177,7 +177,7 @@ class Driver:
                 self._feed(ev.CallGone(time.monotonic(), call_id))
         if isinstance(word, ev.Finish) and isinstance(answer, Reply):
             return Outcome(answer.response, word.endpoint, word.attempts, word.queue_s, answer.results)
-        raise _failure(word, answer)
+        raise failure(word, answer)
 
     def _submitted(self, call: Call, call_id: str) -> ev.Submitted:
         return ev.Submitted(
@@ -187,7 +187,7 @@ class Driver:
             timeout_s=call.timeout_s,
             size_bytes=0 if self._pool.has_room(slow=call.slow) else call.message.ByteSize(),
             capability=call.capability,
-            input_key=self._fingerprints.of_input(call.message) if getattr(self._pool, "minds_inputs", False) else "",
+            input_key=self._fingerprints.of_input(call.message) if self._pool.minds_inputs else "",
             client_key=self._fingerprints.of_client(call.client),
         )
 
@@ -244,8 +244,7 @@ class Driver:
                 )
                 self._unprobed.add(endpoint)
             case ev.Close(endpoint):
-                self._spawn(self._close_channel(self._contacts.pop(endpoint).end().channel))
-                self._server_names.pop(endpoint, None)
+                self._retire_channel(self._contacts.pop(endpoint).end().channel)
                 self._probed(endpoint)
             case ev.Probe(endpoint):
                 self._contacts[endpoint].probe(self._config.health.timeout_seconds)
@@ -277,7 +276,8 @@ class Driver:
     def _set_targets(self) -> bool:
         """Put together what addresses and names say now; whether it is another set than before."""
         before, self._targets = self._targets, self._resolver.targets(self._config, self._security)
-        self._server_names.update({each.address: host_of(each.name) for each in self._targets if each.name})
+        old = {each: name for each, name in self._server_names.items() if each in self._contacts}
+        self._server_names = old | {each.address: host_of(each.name) for each in self._targets}
         return self._targets != before
 
     def _link(self, endpoint: str) -> Link:
@@ -288,10 +288,13 @@ class Driver:
         dispatch = self._config.dispatch
         longest_s = max(dispatch.attempt_timeout_s(slow=slow) for slow in (False, True))
         for endpoint, contact in self._contacts.items():
-            self._spawn(self._close_channel(contact.renew(self._link(endpoint)).channel, grace_s=longest_s))
+            self._retire_channel(contact.renew(self._link(endpoint)).channel, grace_s=longest_s)
 
-    async def _close_channel(self, channel: grpc.aio.Channel, *, grace_s: float | None = None) -> None:
+    def _retire_channel(self, channel: grpc.aio.Channel, *, grace_s: float | None = None) -> None:
         self._closing.add(channel)
+        self._spawn(self._close_channel(channel, grace_s))
+
+    async def _close_channel(self, channel: grpc.aio.Channel, grace_s: float | None) -> None:
         await channel.close(grace_s)
         self._closing.discard(channel)
 
@@ -316,26 +319,3 @@ def _check(config: PoolConfig, security: ChannelSecurity) -> Certificates | None
     for target in config.workers:
         security.check_target(target)
     return security.read()
-
-
-def _failure(word: ev.Finish | ev.Fail, answer: Reply | Refusal | None) -> CallFailedError:
-    """What the client hears: the worker's refusal of the input, or why the system has no answer."""
-    if isinstance(word, ev.Fail):
-        return CallFailedError(
-            word.reason,
-            details={} if word.needed_s is None else {"needed_ms": math.ceil(word.needed_s * 1000)},
-            retry_after_s=word.retry_after_s,
-            worker=word.endpoint,
-            attempts=word.attempts,
-            queue_s=word.queue_s,
-        )
-    assert isinstance(answer, Refusal)  # noqa: S101  (the pool finishes only what has ended)
-    return CallFailedError(
-        answer.reason,
-        details=answer.details,
-        field=answer.field,
-        retry_after_s=answer.retry_after_s,
-        worker=word.endpoint,
-        attempts=word.attempts,
-        queue_s=word.queue_s,
-    )
