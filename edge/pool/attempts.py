@@ -122,6 +122,7 @@ class Attempts:
             self._went_well(request, endpoint, now_s)
         elif harm is not Harm.UNKNOWN and not self._brake.on:
             self._blame.broke(request, endpoint, harm, event)
+            self._refuse_the_same(request, now_s)
         before = endpoint.standing
         if harm is Harm.BROKE and self._is_spared(endpoint, request, now_s):
             endpoint.remember(now_s, f"spared: {request.call_id} of a held client failed on it")
@@ -133,6 +134,15 @@ class Attempts:
             self._blame.shared_cause()
             self._brake.failed(now_s)
         self._judge_request(request, meaning, event)
+
+    def _refuse_the_same(self, request: Request, now_s: float) -> None:
+        """Who waits with an input that is no longer to touch a worker waits in vain."""
+        refused_s = self._blame.refuses_for_s(request, now_s)
+        if refused_s > 0:
+            for other in self._requests.admission.everyone_waiting():
+                if other.input_key == request.input_key:
+                    self._blame.note_refusal(other)
+                    self._requests.fail(other, "POISON_INPUT", now_s, retry_after_s=refused_s)
 
     def _meaning(self, request: Request, event: ev.CallEnded) -> Meaning:
         full_s = self._requests.dispatch.attempt_timeout_s(slow=request.slow)
@@ -241,9 +251,8 @@ class Attempts:
     def _leave_behind(self, request: Request, now_s: float) -> None:
         """Its attempt ended without the worker's own answer: ask whether the slot is free."""
         lease = self._leases.leave_behind(request.endpoint, request.call_id, now_s)
-        if lease is not None:
-            self._outbox.add(ev.AskStatus(request.endpoint))
-            self._agenda.at(now_s + fixed.LEFT_BEHIND_WARN_S, partial(self._miss, request.endpoint, lease))
+        self._outbox.add(ev.AskStatus(request.endpoint))
+        self._agenda.at(now_s + fixed.LEFT_BEHIND_WARN_S, partial(self._miss, request.endpoint, lease))
 
     def _miss(self, target: str, lease: Lease, now_s: float) -> None:
         """No status has given it back. It is not given back by hope: say so, and go on waiting."""

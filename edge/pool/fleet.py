@@ -266,7 +266,8 @@ class Fleet:
         if call_id:
             fields["call_id"] = call_id
         self._outbox.add(ev.Log("info" if endpoint.online else "warning", "worker_state", fields))
-        endpoint.remember(now_s, f"{before[0]} → {endpoint.state} {cause}: {endpoint.evidence}")
+        because = f" {cause}" if cause else ""
+        endpoint.remember(now_s, f"{before[0]} → {endpoint.state}{because}: {endpoint.evidence}")
         self.place(endpoint, now_s)
 
     def startup_over(self) -> None:

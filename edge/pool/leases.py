@@ -59,11 +59,11 @@ class Leases:
         """The endpoint is no longer of the pool."""
         self._held.pop(target, None)
 
-    def leave_behind(self, target: str, call_id: str, now_s: float) -> Lease | None:
-        """The attempt ended, its thread perhaps not. Its lease, if a status must now be asked for."""
+    def leave_behind(self, target: str, call_id: str, now_s: float) -> Lease:
+        """The attempt ended, its thread perhaps not: a status must be asked for. Raises `RuntimeError` like `take`."""
         lease = self._held.get(target)
         if lease is None or lease.call_id != call_id:
-            return None
+            raise RuntimeError(f"{target} is not leased to {call_id}")
         lease.left_s = now_s
         return lease
 

@@ -137,8 +137,6 @@ class Ranks:
 
     def is_free(self, endpoint: Endpoint, *, trial: bool) -> bool:
         """Whether this one may get a request now. `trial`: one on trial may."""
-        if not endpoint.online:
-            return False
         tier = self._everyone.primary if endpoint.primary else self._everyone.backup
         return endpoint.target in (tier.trial if endpoint.on_trial and trial else tier.free)
 

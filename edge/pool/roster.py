@@ -72,17 +72,20 @@ class Roster:
             self._log("warning", "replacement_awaited", workers=[e.target for e in online], wait_s=fixed.REPLACE_WAIT_S)
 
     def settle(self, now_s: float) -> None:
-        """Whoever waits to be replaced leaves when it is, or when the wait is over."""
+        """Whoever waits to be replaced leaves when it is, when it serves no longer, or when the wait is over."""
         if not self._outgoing:
             return
-        replaced = self._fleet.ranks.online() > sum(endpoint.online for endpoint in self._outgoing)
-        if not replaced and now_s < self._serve_until_s:
+        serving = [endpoint for endpoint in self._outgoing if endpoint.online]
+        replaced = self._fleet.ranks.online() > len(serving)
+        over = now_s >= self._serve_until_s
+        if not replaced and not over and len(serving) == len(self._outgoing):
             return
-        outgoing, self._outgoing = self._outgoing, []
-        if not replaced:
-            self._log("warning", "workers_left_unreplaced", workers=[endpoint.target for endpoint in outgoing])
+        if over and not replaced:
+            self._log("warning", "workers_left_unreplaced", workers=[endpoint.target for endpoint in serving])
+        outgoing, self._outgoing = self._outgoing, [] if replaced or over else serving
         for endpoint in outgoing:
-            self._leave(endpoint, now_s)
+            if endpoint not in self._outgoing:
+                self._leave(endpoint, now_s)
 
     def _leave(self, endpoint: Endpoint, now_s: float) -> None:
         endpoint.awaits_replacement = False

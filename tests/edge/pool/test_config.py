@@ -15,6 +15,7 @@ from edge.pool.config import (
     OutOfRangeError,
     PoolConfig,
     PoolConfigError,
+    Target,
     UnknownPrimaryError,
 )
 
@@ -118,3 +119,44 @@ def test_without_primaries_every_worker_is_one() -> None:
     named = PoolConfig(workers=("a:1", "b:1"), primary_workers=("a:1",))
     assert named.is_primary("a:1")
     assert not named.is_primary("b:1")
+
+
+@pytest.mark.parametrize("name", ["dns:///workers.example:28187", "dns:///worker-headless:1"])
+def test_a_worker_may_be_a_name_with_any_number_of_addresses(name: str) -> None:
+    config = PoolConfig(workers=("a:1", name, "b:1"), primary_workers=(name, "b:1"))
+    assert config.is_primary(name)
+    assert config.targets() == (Target("a:1", primary=False), Target("b:1", primary=True))
+
+
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        ("dns:workers:1", "write dns:///workers:1"),
+        ("dns://workers:1", "write dns:///name:port"),
+        ("dns://8.8.8.8/workers:1", "write dns:///workers:1"),
+        ("DNS:///workers:1", "write dns:///workers:1"),
+        ("dns:///workers", "host:port"),
+        ("dns:///dns:///workers:1", "host:port"),
+    ],
+)
+def test_a_name_written_otherwise_is_refused_with_what_to_write(written: str, hint: str) -> None:
+    with pytest.raises(NotATargetError, match=hint):
+        PoolConfig(workers=(written,))
+
+
+def test_a_name_belongs_to_one_priority_and_stands_there_once() -> None:
+    with pytest.raises(DuplicateWorkerError, match="dns:///w:1 stands there 2 times"):
+        PoolConfig(workers=("dns:///w:1", "dns:///W:1"))
+    with pytest.raises(UnknownPrimaryError):
+        PoolConfig(workers=("w:1",), primary_workers=("dns:///w:1",))
+
+
+@pytest.mark.parametrize("after_s", [-1.0, float("nan")])
+def test_spilling_after_no_time_that_can_be_meant_is_refused(after_s: float) -> None:
+    with pytest.raises(OutOfRangeError, match=r"dispatch\.spill_after_seconds"):
+        DispatchConfig(spill_after_seconds=after_s)
+
+
+def test_spilling_is_off_unless_set() -> None:
+    assert DispatchConfig().spill_after_seconds is None
+    assert DispatchConfig(spill_after_seconds=0).spill_after_seconds == 0

@@ -315,6 +315,13 @@ def test_another_password_ends_ejections_for_the_old_one_and_no_others() -> None
     assert failed.cooldown_left_s(103.0) == 57
 
 
+def test_another_password_is_news_for_one_that_probes_took_out_for_the_old_one() -> None:
+    worker = in_state(State.SERVING)
+    probe(worker, 101.0, ProbeResult.AUTH, ProbeResult.AUTH)
+    assert worker.password_changed()
+    assert worker.cooldown_until_s < 0, "there is no cooldown to end"
+
+
 def test_a_probe_refused_with_the_old_password_does_not_count() -> None:
     worker = in_state(State.SERVING)
     probe(worker, 101.0, ProbeResult.AUTH)

@@ -3,82 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from edge.pool import events as ev
-from edge.pool.config import DispatchConfig, HealthCheckConfig, PoolConfig
-from edge.pool.endpoint import Endpoint
-from edge.pool.manager import Pool
-
-A, B = "a:1", "b:1"
-GOOD, REFUSED, SILENT = ev.ProbeResult.GOOD, ev.ProbeResult.UNREACHABLE, ev.ProbeResult.TIMEOUT
-
-
-class Bench:
-    """A pool whose events are written by hand; remembers every decision."""
-
-    def __init__(self, *workers: str, **settings: Any) -> None:
-        self.pool = Pool(PoolConfig(workers=workers or (A, B), **settings), seed=1, edge_id="edge")
-        self.decisions: list[ev.Decision] = []
-        self.calls = 0
-
-    def tell(self, event: ev.Event) -> list[ev.Decision]:
-        made = self.pool.handle(event)
-        self.decisions += made
-        return made
-
-    def online(self, now_s: float = 0.0) -> Bench:
-        """Started, and every worker probed well."""
-        self.tell(ev.Started(now_s))
-        self.tell(ev.Tick(now_s + 0.5))
-        for endpoint in self.pool.endpoints():
-            self.probed(endpoint.target, GOOD, now_s + 0.6)
-        return self
-
-    def probed(self, target: str, result: ev.ProbeResult, now_s: float) -> list[ev.Decision]:
-        return self.tell(ev.ProbeEnded(now_s, target, result, "test"))
-
-    def call(self, now_s: float, *, slow: bool = False, timeout_s: float | None = None, size_bytes: int = 0) -> str:
-        self.calls += 1
-        call_id = f"edge-{self.calls}"
-        self.tell(ev.Submitted(now_s, call_id, slow, timeout_s, size_bytes))
-        return call_id
-
-    def ended(
-        self, call_id: str, now_s: float, code: ev.Code, reason: str = "", retry_after_s: float | None = None
-    ) -> list[ev.Decision]:
-        return self.tell(ev.CallEnded(now_s, call_id, code, reason, retry_after_s))
-
-    def status(self, target: str, now_s: float, **says: Any) -> list[ev.Decision]:
-        says = {"asked_s": now_s, "boot_id": "boot-1", **says}
-        return self.tell(ev.StatusTold(now_s, target, **says))
-
-    def of(self, kind: type, call_id: str) -> list[Any]:
-        about_calls = [each for each in self.decisions if isinstance(each, (ev.Start, ev.Finish, ev.Fail))]
-        return [each for each in about_calls if type(each) is kind and each.call_id == call_id]
-
-    def runs_on(self, call_id: str) -> str:
-        """Where its last attempt was started."""
-        started = self.of(ev.Start, call_id)
-        return started[-1].endpoint if started else ""
-
-    def failed(self, call_id: str) -> ev.Fail | None:
-        fails = self.of(ev.Fail, call_id)
-        return fails[0] if fails else None
-
-    def finished(self, call_id: str) -> ev.Finish | None:
-        finishes = self.of(ev.Finish, call_id)
-        return finishes[0] if finishes else None
-
-    def __getitem__(self, target: str) -> Endpoint:
-        return next(endpoint for endpoint in self.pool.endpoints() if endpoint.target == target)
-
-
-def kinds(decisions: list[ev.Decision]) -> set[type]:
-    return {type(decision) for decision in decisions}
-
+from edge.pool.config import DispatchConfig, HealthCheckConfig
+from tests.edge.pool.bench import GOOD, REFUSED, SILENT, A, B, Bench
 
 # start
 

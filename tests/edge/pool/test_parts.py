@@ -141,7 +141,8 @@ def test_a_lease_left_behind_ends_by_a_status_asked_for_later_that_shows_the_cal
     assert not leases.told("w:1", asked_s=21.0, call_id="a"), "its thread still runs"
     assert leases.told("w:1", asked_s=21.0, call_id="")
     assert leases.on("w:1") is None
-    assert not leases.leave_behind("w:1", "a", 22.0)
+    with pytest.raises(RuntimeError, match="w:1 is not leased to a"):
+        leases.leave_behind("w:1", "a", 22.0)
 
 
 def test_another_call_in_the_slot_proves_that_ours_has_left_it() -> None:
