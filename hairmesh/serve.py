@@ -79,6 +79,7 @@ class Service:
         self._say(f"edge      {url} (pid {self._stack.edge.pid}): /docs, /monitor, /health")
         self._say(f"workers   {workers}")
         self._say(f"files     {_short(self._contact)} for scripts, logs in {_short(self._stack.folder)}/*.log")
+        self._say(f"pool      {_short(console_script('hairmesh'))} status --out {_short(self._out)}")
         self._say("\nMeasure a photo over REST (this one is of a synthetic person):\n")
         self._say(f"  curl -F image=@{photo} -F lang=en {url}{MEASURE_ROUTE}")
         self._say("\nThe same straight from a worker over gRPC; schema by reflection, password from a private file:\n")

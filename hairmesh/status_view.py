@@ -93,12 +93,9 @@ class View:
 def _summary(url: str, pool: Pool) -> Iterator[Text]:
     """Who answers, who is online, what waits, and what an operator should know."""
     edge, configuration, online, queue = pool["edge"], pool["configuration"], pool["online"], pool["queue"]
-    yield _joined(
-        Text(f"edge {edge['id']} at {url}", style="bold"),
-        f"up {duration(edge['uptime_s'])}",
-        f"configuration {configuration['version']} ({configuration['content_hash']})",
-        f"in force since {configuration['applied_at'].replace('T', ' ').replace('+00:00', ' UTC')}",
-    )
+    since = configuration["applied_at"].replace("T", " ").replace("+00:00", " UTC")
+    yield _joined(Text(f"edge {edge['id']} at {url}", style="bold"), f"up {duration(edge['uptime_s'])}")
+    yield Text(f"configuration {configuration['version']} ({configuration['content_hash']}) in force since {since}")
     yield _joined(
         Text(
             f"{online['workers_healthy']} of {online['workers_total']} workers online",

@@ -222,14 +222,19 @@ def pool(*workers: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 def test_wide() -> None:
     lines = drawn(View("https://face.example", pool()), 140)
-    assert lines[0].startswith("edge 7c1e44f0 at https://face.example · up 24 h · configuration 3 (0b5c6f1e)")
-    assert lines[1] == "1 of 2 workers online · primaries 1 of 2 · able to grow hair 0"
-    assert lines[2] == "inside 1 of 64 · waiting 0 fast, 0 slow · outside 0 · brake off"
-    assert lines[4].split() == ["WORKER", "PRIORITY", "STATE", "CAUSE", "COOLDOWN", "IN", "FLIGHT", "EVIDENCE"]
-    assert lines[5].split()[:6] == ["192.0.2.11:50051", "primary", "SERVING", "0.3", "s", "parsing"]
-    assert lines[6].split()[:6] == ["192.0.2.12:50051", "primary", "EJECTED", "passive", "42", "s"]
-    assert lines[6].endswith("18 s ago: EJECTED passive: call: DEADLINE_EXCEEDED")
-    assert lines[4].index("STATE") == lines[5].index("SERVING") == lines[6].index("EJECTED")
+    assert lines[:5] == [
+        "edge 7c1e44f0 at https://face.example · up 24 h",
+        "configuration 3 (0b5c6f1e) in force since 2026-11-03 08:12:44 UTC",
+        "1 of 2 workers online · primaries 1 of 2 · able to grow hair 0",
+        "inside 1 of 64 · waiting 0 fast, 0 slow · outside 0 · brake off",
+        "",
+    ]
+    names, first, second = lines[5:]
+    assert names.split() == ["WORKER", "PRIORITY", "STATE", "CAUSE", "COOLDOWN", "IN", "FLIGHT", "EVIDENCE"]
+    assert first.split()[:6] == ["192.0.2.11:50051", "primary", "SERVING", "0.3", "s", "parsing"]
+    assert second.split()[:6] == ["192.0.2.12:50051", "primary", "EJECTED", "passive", "42", "s"]
+    assert second.endswith("18 s ago: EJECTED passive: call: DEADLINE_EXCEEDED")
+    assert names.index("STATE") == first.index("SERVING") == second.index("EJECTED")
 
 
 @pytest.mark.parametrize("columns", [80, 60, 40])
@@ -279,9 +284,9 @@ def test_with_more_workers_than_lines_those_in_trouble_come_first() -> None:
     view = View("u", pool(workers=[*many, ejected]), fits=True)
     lines = drawn(view, 140, rows=24)
     assert len(lines) <= 24
-    assert lines[5].startswith("192.0.2.12")
-    assert lines[-1] == f"… and {51 - (len(lines) - 6)} more"
-    assert len(drawn(View("u", pool(workers=many)), 140, rows=24)) == 55
+    assert lines[6].startswith("192.0.2.12")
+    assert lines[-1] == f"… and {51 - (len(lines) - 7)} more"
+    assert len(drawn(View("u", pool(workers=many)), 140, rows=24)) == 6 + len(many)
 
 
 @pytest.mark.parametrize(
