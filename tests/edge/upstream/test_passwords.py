@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 from hair.analysis.v1 import growth_pb2, measure_pb2
@@ -34,8 +35,9 @@ async def use(mesh: Driver, password: str, health: HealthCheckConfig = SELDOM) -
 class Traffic:
     """Calls of both kinds, one after another, until it is left; every one must be answered by its first attempt."""
 
-    def __init__(self, mesh: Driver) -> None:
+    def __init__(self, mesh: Driver, probed: Sequence[FakeWorker]) -> None:
         self._mesh = mesh
+        self._probed = probed
         self._over = False
         self.answered = 0
 
@@ -49,9 +51,10 @@ class Traffic:
         await self._task
 
     async def some_more(self) -> None:
-        """Until calls that begin now have been answered."""
-        enough = self.answered + 5
+        """Until calls that begin now have been answered, and as many probes that would take a worker out."""
+        enough, probes = self.answered + 5, [worker.probes for worker in self._probed]
         await until(lambda: self.answered >= enough or self._task.done())
+        await until(lambda: all(worker.probes >= n + 4 for worker, n in zip(self._probed, probes, strict=True)))
 
     async def _run(self) -> None:
         while not self._over:
@@ -80,7 +83,7 @@ async def test_a_rotation_with_traffic_costs_no_request_and_no_strike(
         worker.default = Answer(after_s=0.002)
     with capture_logs() as lines:
         mesh = await driver(*(worker.address for worker in two), health=health)
-        async with Traffic(mesh) as traffic:
+        async with Traffic(mesh, two if health is OFTEN else ()) as traffic:
             if order == "edge first":
                 await use(mesh, NEW, health)
                 await traffic.some_more()
@@ -105,11 +108,13 @@ async def test_steady_state_costs_one_rpc_whichever_password_a_worker_takes(
     (worker,) = await workers(1)
     mesh = await driver(worker.address, health=SELDOM)
     await use(mesh, NEW)
-    await mesh.call(FAST)
-    seen = len(worker.seen)
-    for _ in range(5):
+    for takes in (PASSWORD, NEW, PASSWORD):
+        worker.password = takes
         await mesh.call(FAST)
-    assert len(worker.seen) == seen + 5
+        seen = len(worker.seen)
+        for _ in range(5):
+            await mesh.call(FAST)
+        assert len(worker.seen) == seen + 5
 
 
 async def test_a_worker_that_has_learnt_the_new_one_is_not_sent_the_old_one_for_ever(

@@ -183,9 +183,23 @@ async def test_a_resolver_that_hangs_delays_the_port_by_the_probe_timeout_at_mos
         assert mesh.online().healthy == 1
         assert (await mesh.call(CALL)).worker == plain.address
         await until(lambda: any(line["event"] == "name_not_resolved" for line in lines))
-    assert names.asked == ["localhost"], "one look-up of a name at a time, however long it takes"
     names.hangs.set()
     await until(lambda: mesh.online().healthy == 2)
+
+
+async def test_one_look_up_of_a_name_is_on_its_way_however_long_it_takes() -> None:
+    names = Names(localhost=["127.0.0.1"])
+    names.hangs.clear()
+    resolver = Resolver(names.resolving(timeout_s=0.02), lambda: None)
+    config = PoolConfig(("dns:///localhost:9",))
+    for _ in range(3):
+        await resolver.look_up(config.workers)
+    assert names.asked == ["localhost"]
+    names.hangs.set()
+    await resolver.look_up(config.workers)
+    assert [each.address for each in resolver.targets(config, ChannelSecurity())] == ["127.0.0.1:9"]
+    await resolver.look_up(config.workers)
+    assert names.asked == ["localhost"] * 2
 
 
 async def test_the_plaintext_rule_holds_for_what_a_name_leads_to(workers: MakeWorkers, driver: MakeDriver) -> None:
