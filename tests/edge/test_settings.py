@@ -53,6 +53,13 @@ def test_two_keys_are_enough() -> None:
     assert loaded.pool().workers == ("127.0.0.1:28187",)
 
 
+def test_workers_may_be_names() -> None:
+    name = "dns:///workers.example:28187"
+    loaded = settings(workers=[name], worker_tls={"insecure": True}, dispatch={"spill_after_seconds": 2})
+    assert loaded.pool().workers == (name,)
+    assert loaded.pool().dispatch.spill_after_seconds == 2
+
+
 def test_passwords_show_nowhere() -> None:
     loaded = settings(admin_tokens=["SENTINEL-sixteen"])
     assert "SENTINEL" not in repr(loaded) + str(loaded) + loaded.model_dump_json()
@@ -76,6 +83,9 @@ def test_passwords_show_nowhere() -> None:
         ({"workers": ["http://10.0.0.1:5"]}, "have no http://"),
         ({"workers": ["127.0.0.1:1", "127.0.0.1:1"]}, "127.0.0.1:1 stands there 2 times"),
         ({"workers": ["10.0.0.11:28187"]}, "not on this machine"),
+        ({"workers": ["dns:///workers.example:28187"]}, "dns:///workers.example:28187 is not on this machine"),
+        ({"workers": ["dns:workers.example:28187"]}, "write dns:///workers.example:28187"),
+        ({"dispatch": {"spill_after_seconds": -1}}, "dispatch.spill_after_seconds"),
         ({"primary_workers": ["127.0.0.1:9"]}, "127.0.0.1:9 is not in workers"),
         ({"listen": "127.0.0.1"}, "listen: must be host:port"),
         ({"listen": "http://127.0.0.1:1"}, "listen: must be host:port"),
