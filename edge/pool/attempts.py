@@ -176,7 +176,7 @@ class Attempts:
         elif meaning is Meaning.TOOK_ITSELF_OUT:
             endpoint.told_down(now_s, cause_of(event.reason), evidence)
         elif meaning is Meaning.DRAINING:
-            endpoint.told_down(now_s, ev.Cause.DRAINING, evidence)
+            endpoint.refused(now_s, began_s=request.began_s, cause=ev.Cause.DRAINING, evidence=evidence)
         elif meaning is Meaning.BUSY:
             wait_s = fixed.BUSY_WAIT_S if event.retry_after_s is None else event.retry_after_s
             self._fleet.busy(endpoint, now_s + max(wait_s, fixed.BUSY_WAIT_MIN_S))

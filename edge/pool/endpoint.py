@@ -250,6 +250,11 @@ class Endpoint:
             trigger = Trigger.DRAINED_ALREADY
         self._fire(now_s, trigger, self.told, evidence)
 
+    def refused(self, now_s: float, *, began_s: float, cause: Cause, evidence: str) -> None:
+        """A call begun at `began_s` was refused, or cut off, for a reason of the worker's own: it is its word."""
+        if began_s >= self._booted_s:  # else it is the word of a process that is gone
+            self.told_down(now_s, cause, evidence)
+
     def told_serving(self) -> bool:
         """The worker said that it serves, which restores nothing. Whether it had said otherwise before."""
         news = self.told is not None
