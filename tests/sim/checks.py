@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from edge.pool import config as fixed
 from edge.pool import events as ev
-from edge.pool.endpoint import Endpoint
+from edge.pool.endpoint import Endpoint, State
 from edge.pool.snapshot import PoolSnapshot
+from tests.sim.blame import Poisons, SharedCause
 from tests.sim.heard import OWN_WORDS, STRIKES, Heard
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ INVARIANTS = {
     "monitor": "what `/monitor` counts is what gets calls",
     "retry": "a request never goes to a worker that failed it",
     "budget": "retries stay within their budget",
-    "poison": "an input breaks at most two workers while others succeed",
+    "poison": "an input that has broken two workers while others succeed is refused from then on",
+    "brake": "a cause that most workers share is noticed, and answered with one trial call at a time",
     "recovery": "when the faults are over everybody is back in time, and works",
     "memory": "the pool forgets what is over",
     "confluence": "the end is the same whichever of two simultaneous events came first",
@@ -66,6 +68,11 @@ class Checks:
         """By call: whether its last attempt had all the time that one may take."""
         self._ended_ok: dict[str, bool] = {}
         """By call: whether its last end is one that may be handed to a client."""
+        self._poisons = Poisons()
+        self._brake = SharedCause()
+        self._password_s = -math.inf
+        self.held: set[str] = set()
+        """Clients that were ever held to one worker."""
         self._saved = fixed.RETRY_BURST
         """Retries in the budget."""
         self._spent_s = 0.0
@@ -102,9 +109,11 @@ class Checks:
                 for heard in self.heard.values():
                     heard.reconfigured(now_s, config.health)
             case ev.PasswordChanged():
+                self._password_s = now_s
                 for heard in self.heard.values():
                     heard.pardon(now_s)
             case ev.CallGone(_, call_id):
+                self._brake.over(call_id)
                 for target, client in list(self._running.items()):
                     if client.call_id == call_id:
                         del self._running[target]
@@ -133,34 +142,68 @@ class Checks:
         """A probe is sent."""
         self.heard[target].probe_began()
 
-    def submitted(self) -> None:
+    def submitted(self, client: Client) -> None:
         """A request arrives."""
+        client.condemned = self._poisons.condemned(client.input_key, self._clock.now_s)
         self._saved = min(fixed.RETRY_BURST, self._saved + fixed.RETRY_SHARE)
 
-    def ended(self, client: Client, target: str, code: ev.Code, reason: str) -> None:
-        """An attempt ended."""
+    def ended(self, client: Client, target: str, code: ev.Code, reason: str, *, poisoned: bool) -> None:
+        """An attempt ended. `poisoned`: by what its input did to the worker."""
         del self._running[target]
-        now_s, heard = self._clock.now_s, self.heard[target]
-        strikes = code in STRIKES and not (code is ev.Code.UNAVAILABLE and reason in OWN_WORDS | {"DRAINING"})
-        if code is ev.Code.DEADLINE_EXCEEDED:
-            moving_s = client.started[-1][0] + fixed.PROGRESS_SHARE * client.attempt_s
-            strikes = self._full_time[client.call_id] and client.moved_s < moving_s
+        self._brake.over(client.call_id)
+        now_s, heard, began_s = self._clock.now_s, self.heard[target], client.started[-1][0]
         own_word = code is ev.Code.UNAVAILABLE and reason in OWN_WORDS
-        self._blamed = target if strikes or own_word or reason == "DRAINING" else ""
+        drains = code is ev.Code.UNAVAILABLE and reason == "DRAINING"
+        strikes = code in STRIKES and not own_word and not drains
+        if code is ev.Code.DEADLINE_EXCEEDED:
+            moving_s = began_s + fixed.PROGRESS_SHARE * client.attempt_s
+            strikes = self._full_time[client.call_id] and client.moved_s < moving_s
+        self._blamed = target if strikes or own_word or drains else ""
         passed_on = code in {ev.Code.FAILED_PRECONDITION, ev.Code.INVALID_ARGUMENT} and reason != ""
         self._ended_ok[client.call_id] = code is ev.Code.OK or passed_on
         if code is ev.Code.OK:
             heard.call_good()
+            self._poisons.went_well()
         elif strikes:
-            auth = code is ev.Code.UNAUTHENTICATED
-            heard.struck(now_s, began_s=client.started[-1][0], auth=auth, shortest_s=math.inf)
+            self._struck(client, target, auth=code is ev.Code.UNAUTHENTICATED, poisoned=poisoned)
         elif own_word:
             heard.bad_news(reason)
-        elif reason == "DRAINING":
+        elif drains:
             heard.bad_news(reason)
             heard.drains(now_s)
         elif code is ev.Code.RESOURCE_EXHAUSTED and reason == "BUSY":
             heard.busy_until_s = now_s + fixed.BUSY_WAIT_MIN_S
+
+    def _struck(self, client: Client, target: str, *, auth: bool, poisoned: bool) -> None:
+        now_s, heard, began_s = self._clock.now_s, self.heard[target], client.started[-1][0]
+        certain = heard.boot != "" and began_s >= heard.booted_s and not heard.draining
+        if not poisoned:
+            self._poisons.something_else_broke()
+        elif certain and not self._brake.on and client.client_key not in self.held:
+            client.broke += 1
+            self._poisons.broke(client.input_key, target, began_s=began_s, now_s=now_s)
+        if client.client_key in self.held or (auth and began_s <= self._password_s):
+            heard.spared(now_s, began_s)
+            return
+        if certain and not auth and target in self._online:
+            self._brake.out(now_s, target, client.input_key)
+        heard.struck(
+            now_s, began_s=began_s, auth=auth, shortest_s=fixed.BRAKE_COOLDOWN_S if self._brake.on else math.inf
+        )
+
+    def logged(self, log: ev.Log) -> None:
+        """The pool says what it has concluded."""
+        now_s, facts = self._clock.now_s, log.fields
+        if log.event == "client_held":
+            self.held.add(self._edge.clients[str(facts["call_id"])].client_key)
+        elif log.event == "shared_cause_over":
+            self._brake.ends(now_s)
+        elif log.event == "shared_cause":
+            workers, total = facts["workers"], facts["workers_total"]
+            assert isinstance(workers, list)
+            assert isinstance(total, int)
+            wrong = self._brake.begins(now_s, self.heard, workers, total)
+            self._require(not wrong, "brake", wrong)
 
     # Decisions, before they are carried out
 
@@ -175,6 +218,11 @@ class Checks:
         self._require(not why, "cooldown" if why == "cooldown" else "offline", f"{call}: {why}")
         self._require(endpoint.online, "monitor", f"{call}: {endpoint!r} does not count as online")
         self._require(target not in client.failed_on, "retry", f"{call}: it has failed there")
+        self._require(not client.condemned, "poison", f"{call}: its input has broken two workers")
+        self._require(client.broke < fixed.POISON_WORKERS, "poison", f"{call}: it has broken two workers")
+        if self._brake.on and endpoint.on_trial:
+            wrong = self._brake.tries(client.call_id, now_s)
+            self._require(not wrong, "brake", f"{call}: {wrong}")
         self._check_slot(call, target, heard)
         self._check_time(client, start, call)
         self._check_turn(client, endpoint, call)
@@ -207,13 +255,14 @@ class Checks:
         if not endpoint.primary:
             better = {each.target for each in online if each.primary} - client.failed_on
             spilled = spill_s is not None and now_s >= client.waits_since_s + spill_s
+            spilled |= client.client_key in self.held
             self._require(not better or spilled, "priority", f"{call}: {sorted(better)} are online")
         fast_waits = False
         for other in edge.open.values():
             if other.running_on or other is client or (other.slow and not client.slow):
                 continue
             fast_waits |= not other.slow
-            if other.number > client.number or target in other.failed_on or spilled:
+            if other.number > client.number or target in other.failed_on or spilled or other.client_key in self.held:
                 continue
             if other.capability and other.capability not in self.heard[target].capabilities:
                 continue
@@ -266,11 +315,17 @@ class Checks:
             self._require(why or target not in edge.config.workers, "needless", f"{target} is out for no reason")
         self._online = online
         if isinstance(event, ev.CallEnded):
+            self._check_brake(endpoints)
             self._check_budget(event.call_id)
         waiting = len(edge.open) - len(self._running)
         self._require(online or not waiting, "monitor", "requests wait, and nobody is online")
         if waiting or isinstance(event, CALLS) or any(isinstance(each, ANSWERS) for each in decisions):
             self._check_books(waiting, endpoints)
+
+    def _check_brake(self, endpoints: Sequence[Endpoint]) -> None:
+        out = {each.target for each in endpoints if each.cause is ev.Cause.PASSIVE and each.state is State.EJECTED}
+        must = self._brake.must_be_on(out, len(endpoints))
+        self._require(not must, "brake", f"{sorted(out)} of {len(endpoints)} went out, and nobody says why")
 
     def _check_books(self, waiting: int, endpoints: Sequence[Endpoint]) -> None:
         edge = self._edge
@@ -298,11 +353,12 @@ class Checks:
             if each.online
             and each.target not in busy
             and each.busy_until_s <= now_s
+            and not (self._brake.on and each.on_trial)
             and (each.primary or not primaries)
         }
         if idle:
             for client in self._edge.open.values():
-                if client.waits and not client.slow and not client.capability:
+                if client.waits and not client.slow and not client.capability and client.client_key not in self.held:
                     stuck = idle - client.failed_on
                     self._require(not stuck, "idle", f"{client.call_id} waits, {sorted(stuck)} stand idle")
 

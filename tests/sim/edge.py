@@ -51,6 +51,10 @@ class Client:
     attempts: int = 0
     left: bool = False
     retries: int = 0
+    broke: int = 0
+    """Workers that its input broke for certain."""
+    condemned: bool = False
+    """When it was submitted its input had to be refused."""
     rpc: Rpc | None = None
 
     @property
@@ -98,8 +102,9 @@ class SimEdge:
         client = Client(f"{self.edge_id}-{number}", slow, number, now_s, timeout_s, capability, input_key, client_key)
         client.waits_since_s = now_s
         self.clients[client.call_id] = self.open[client.call_id] = client
-        self.checks.submitted()
-        self.feed(ev.Submitted(now_s, client.call_id, slow, timeout_s, size_bytes, capability, input_key, client_key))
+        self.checks.submitted(client)
+        known_key = input_key if self.pool.minds_inputs else ""  # as the shell: it hashes only while that matters
+        self.feed(ev.Submitted(now_s, client.call_id, slow, timeout_s, size_bytes, capability, known_key, client_key))
         return client
 
     def leave(self, client: Client) -> None:
@@ -176,6 +181,7 @@ class SimEdge:
             case ev.Wake(at_s):
                 self._set_alarm(at_s)
             case ev.Log():
+                self.checks.logged(decision)
                 self.log.append((self.clock.now_s, decision))
 
     def _open(self, target: str) -> None:
@@ -227,12 +233,13 @@ class SimEdge:
         excused = reason == "DRAINING" or code in {ev.Code.OK, ev.Code.RESOURCE_EXHAUSTED}
         if not excused and self.state(target) != State.DRAINING:
             client.failed_on.add(target)
+        poisoned = client.rpc is not None and client.rpc.poisoned
         client.answer, client.running_on, client.rpc = reason, "", None
         client.ended_s = self.clock.now_s
         if reason != "BUSY":  # who found the slot taken keeps the place and the time that it had
             client.waits_since_s = self.clock.now_s
         input_key = "" if code is ev.Code.OK else client.input_key
-        self.checks.ended(client, target, code, reason)
+        self.checks.ended(client, target, code, reason, poisoned=poisoned)
         self.feed(ev.CallEnded(self.clock.now_s, client.call_id, code, reason, retry_after_s, input_key))
 
     def _answer(self, client: Client, answer: str, attempts: int) -> None:

@@ -44,6 +44,8 @@ class Heard:
     bad: int = 0
     overtaken: bool = False
     """Bad news came while the running probe was on its way."""
+    old_password: bool = False
+    """The password was changed while the running probe was on its way."""
     lost: bool = False
     confirming: bool = False
     ejected: bool = False
@@ -83,13 +85,19 @@ class Heard:
         """When the last cooldown ends."""
         return max(self.floor_s, self.auth_floor_s)
 
+    def went_out_since(self, since_s: float) -> bool:
+        """Whether it is out, or may have been for a call that failed."""
+        return self.out or self.struck_s >= since_s
+
     def probe_began(self) -> None:
         """A probe is on its way."""
-        self.overtaken = False
+        self.overtaken = self.old_password = False
         self.confirming, self.lost = self.lost, False
 
     def probe_ended(self, now_s: float, result: ev.ProbeResult) -> None:
         """It came back."""
+        if result is ev.ProbeResult.AUTH and self.old_password:
+            return
         if result is not ev.ProbeResult.GOOD:
             self.good, self.bad = 0, self.bad + 1
             gone = self.confirming and result is ev.ProbeResult.UNREACHABLE
@@ -146,14 +154,15 @@ class Heard:
         self.struck_s, self.struck_began_s = now_s, max(self.struck_began_s, began_s)
         if self.draining:
             return
-        if began_s < self.booted_s:  # on the last process: whether it counts for this one is the pool's to say
-            self.ejected = True
+        if began_s < self.booted_s:  # on the last process
+            self.spared(now_s, began_s)
             return
         health = self.health
         lasts_s = health.cooldown_seconds
         if not self.ejected:
             lasts_s = min(lasts_s * 2**self.doublings, health.cooldown_max_seconds)
-            self.counted = 0 < health.cooldown_seconds * 2**self.doublings < health.cooldown_max_seconds
+            promised_s = health.cooldown_seconds * 2**self.doublings
+            self.counted = 0 < promised_s < health.cooldown_max_seconds and shortest_s == math.inf
             self.doublings += self.counted
             self.goods, self.auth, self.ejected_s = 0, auth, now_s
         until_s = now_s + min(lasts_s, shortest_s)
@@ -164,9 +173,22 @@ class Heard:
         self.bad_news("a call failed on it")
         self.ejected = True
 
+    def shorten(self, to_s: float) -> None:
+        """A cause that many share: its cooldown is short, and counts for no later one."""
+        self.floor_s = min(self.floor_s, self.struck_s + to_s)
+        self.auth_floor_s = min(self.auth_floor_s, self.struck_s + to_s)
+        self.doublings -= self.counted
+        self.counted = False
+
+    def spared(self, now_s: float, began_s: float) -> None:
+        """A call failed on it, and whether that is its fault is the pool's to say."""
+        self.struck_s, self.struck_began_s = now_s, max(self.struck_began_s, began_s)
+        self.ejected = True
+
     def pardon(self, now_s: float) -> None:
         """Another password: an ejection for the old one is over, and makes no later one longer."""
         self.auth_floor_s = min(self.auth_floor_s, now_s)
+        self.old_password = True
         if self.ejected and self.auth:
             self.doublings -= self.counted
             self.counted = False

@@ -42,7 +42,7 @@ class Wire(Enum):
 class Rpc:
     """One attempt of a call. Ends once, by whichever comes first: answer, deadline, broken connection, cancelled."""
 
-    __slots__ = ("_done", "call_id", "input_key", "lane", "link", "on_progress", "open", "slow")
+    __slots__ = ("_done", "call_id", "input_key", "lane", "link", "on_progress", "open", "poisoned", "slow")
 
     def __init__(
         self, link: Link, call_id: str, *, slow: bool, input_key: str, done: EndedCall, on_progress: Act
@@ -54,6 +54,8 @@ class Rpc:
         self.on_progress = on_progress
         self.lane: deque[Act] = deque()
         self.open = True
+        self.poisoned = False
+        """Its worker broke of its input."""
         self._done = done
 
     def end(self, code: ev.Code, reason: str = "", retry_after_s: float | None = None) -> None:

@@ -15,6 +15,7 @@ from edge.pool import config as fixed
 from edge.pool import endpoint as endpoints
 from edge.pool import events as ev
 from edge.pool.admission import Admission, Request
+from edge.pool.brake import Brake
 from edge.pool.cooldown import Cooldown
 from edge.pool.dispatch import Dispatch
 from edge.pool.endpoint import Endpoint, State, Trigger
@@ -22,6 +23,7 @@ from edge.pool.estimates import RetryBudget
 from edge.pool.fleet import Fleet
 from edge.pool.leases import Leases
 from edge.pool.picker import Ranks
+from edge.pool.poison import PoisonMemory
 from edge.pool.requests import Requests
 
 Patch = pytest.MonkeyPatch
@@ -110,11 +112,19 @@ def _never_busy(self: Fleet, endpoint: Endpoint, until_s: float) -> None:
 
 
 def _never_doubled(original: Callable[..., None]) -> Callable[..., None]:
-    def begin(self: Cooldown, *args: Any) -> None:
-        original(self, *args)
+    def begin(self: Cooldown, *args: Any, **options: Any) -> None:
+        original(self, *args, **options)
         self.doublings = 0
 
     return begin
+
+
+def _without_retry_budget(patch: Patch) -> None:
+    """A small budget, and nobody who minds it."""
+    patch.setattr(fixed, "RETRY_BURST", 2.0)
+    patch.setattr(fixed, "RETRY_SHARE", 0.0)
+    patch.setattr(fixed, "RETRY_FLOOR_PER_S", 0.0)
+    patch.setattr(RetryBudget, "spend", lambda _self, _now_s: True)
 
 
 def _keeps_all(original: Callable[..., None]) -> Callable[..., None]:
@@ -198,8 +208,8 @@ MUTATIONS = (
     Mutation(
         "retries have a budget",
         frozenset({"budget"}),
-        ("line flaps",),
-        _method(RetryBudget, "spend", lambda _self, _now_s: True),
+        ("lying health", "crash"),
+        _without_retry_budget,
     ),
     Mutation("nobody is answered twice", frozenset({"once"}), (), _around(Requests, "finish", _twice)),
     Mutation("everybody is answered", frozenset({"lost"}), (), _method(Requests, "finish", _lost)),
@@ -232,6 +242,24 @@ MUTATIONS = (
         frozenset({"recovery"}),
         ("disk full", "black hole", "crash"),
         lambda patch: patch.setattr(fixed, "REPROBE_S", math.inf),
+    ),
+    Mutation(
+        "a cause that many share is noticed",
+        frozenset({"brake"}),
+        ("lying health", "line flaps"),
+        _method(Brake, "changed", lambda *_: None),
+    ),
+    Mutation(
+        "one trial call at a time",
+        frozenset({"brake"}),
+        ("lying health", "line flaps"),
+        _method(Brake, "allows_trial", lambda _self, _now_s: True),
+    ),
+    Mutation(
+        "an input that broke two workers is refused",
+        frozenset({"poison"}),
+        ("slow",),
+        _method(PoisonMemory, "refused_for_s", lambda *_: 0.0),
     ),
     Mutation("what is over is forgotten", frozenset({"memory"}), (), _around(Requests, "finish", _keeps_all)),
 )

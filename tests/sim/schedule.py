@@ -74,13 +74,13 @@ class Schedule:
 def generate(seed: int, *, requests: int = REQUESTS, kinds: Sequence[str] = ()) -> Schedule:
     """The schedule of this seed. `kinds`: only these troubles, and some of them for certain."""
     chance = random.Random(f"schedule {seed}")
-    workers = tuple(f"w{number}:1" for number in range(1, chance.choice([1, 2, 3, 3, 4, 5]) + 1))
+    workers = tuple(f"w{number}:1" for number in range(1, chance.choice([1, 2, 3, 3, 4, 5, 6]) + 1))
     call_s = chance.choice([0.05, 0.5, 0.5, 2.0])
     slow_call_s = chance.choice([call_s, 4.0, 12.0])
     config = _config(chance, workers)
     slow = chance.choice([0.0, 0.1, 0.3, 0.6])
     work_s = requests * ((1 - slow) * call_s + slow * slow_call_s)
-    active_s = min(max(work_s / len(workers) / chance.choice([0.3, 0.8, 1.5]), 12.0), 240.0)
+    active_s = min(max(work_s / len(workers) / chance.choice([0.2, 0.4, 0.7, 1.3]), 12.0), 240.0)
     edges = chance.choice([1, 1, 2, 3])
     loads = _loads(chance, seed, edges=edges, requests=requests, active_s=active_s, slow=slow)
     return Schedule(
@@ -101,7 +101,7 @@ def generate(seed: int, *, requests: int = REQUESTS, kinds: Sequence[str] = ()) 
 
 
 def _config(chance: random.Random, workers: tuple[str, ...]) -> PoolConfig:
-    cooldown_s = chance.choice([0.0, 5.0, 20.0, 60.0])
+    cooldown_s = chance.choice([0.0, 3.0, 5.0, 20.0, 60.0])
     primaries = workers[: chance.choice([0, 0, 1, 2])]
     interval_s = chance.choice([2.0, 8.0])
     return PoolConfig(
@@ -116,9 +116,9 @@ def _config(chance: random.Random, workers: tuple[str, ...]) -> PoolConfig:
             cooldown_max_seconds=max(cooldown_s, chance.choice([30.0, 120.0])),
         ),
         dispatch=DispatchConfig(
-            max_in_flight=chance.choice([1, 4, 16, 64]),
+            max_in_flight=chance.choice([2, 8, 64, 64]),
             queue_wait_seconds=chance.choice([2.0, 10.0, 30.0]),
-            max_queue_wait_seconds=chance.choice([0.0, 10.0, 60.0]),
+            max_queue_wait_seconds=chance.choice([0.0, 10.0, 60.0, 60.0]),
             max_queued_bytes=chance.choice([1000, 10**6]),
             request_timeout_seconds=chance.choice([3.0, 10.0]),
             growth_timeout_seconds=chance.choice([10.0, 30.0]),
@@ -152,7 +152,7 @@ def _loads(chance: random.Random, seed: int, *, edges: int, requests: int, activ
                 burst=burst,
                 slow=slow,
                 leaves=chance.choice([0.0, 0.0, 0.1, 0.4]),
-                patience_s=chance.choice([(None,), (None,), (None, 0.3, 3.0, 30.0), (1.0,)]),
+                patience_s=chance.choice([(None,), (None,), (None, 0.3, 3.0, 30.0), (3.0,)]),
                 growth=chance.random() < 0.5,
                 poison=f"poison {number}" if poison and number == count - 1 else "",
             )

@@ -314,7 +314,7 @@ class SimWorker:
             return
         rpc = job.rpc
         if rpc is not None and rpc.input_key in self.poisons:
-            code = self.poisons[rpc.input_key]
+            rpc.poisoned, code = True, self.poisons[rpc.input_key]
             if code is None:
                 self.kill()
                 if self.restarts_in_s is not None:
