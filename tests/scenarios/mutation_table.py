@@ -8,6 +8,7 @@ from tests.scenarios.table import (
     CALLS,
     CHECKS,
     COOLDOWNS,
+    DECISIONS,
     DISK,
     DISPATCH,
     DRIVER,
@@ -44,7 +45,7 @@ POOL = (
         "a-good-probe-lifts-a-cooldown",
         "edge/pool/endpoint.py",
         "        cooling = self.cooldown_left_s(now_s) > 0\n",
-        "        self.cooldown_until_s = now_s if result is ProbeResult.GOOD else self.cooldown_until_s\n"
+        "        if result is ProbeResult.GOOD:\n            self.cooldown.pardon()\n"
         "        cooling = self.cooldown_left_s(now_s) > 0\n",
         f"{COOLDOWNS}test_1_probes_inside_a_cooldown_lift_nothing_and_the_first_good_one_after_it_does",
     ),
@@ -173,6 +174,13 @@ UPSTREAM = (
 )
 
 WORKER = (
+    Mutation(
+        "three-bad-inputs-make-a-worker-doubt-itself-whatever-others-get",
+        "worker/doubt.py",
+        "return failed >= self._thresholds.failed_inputs_limit and failed > len(self._answered_at_s)",
+        "return failed >= self._thresholds.failed_inputs_limit",
+        f"{DECISIONS}test_one_uploader_of_bad_inputs_does_not_make_a_worker_guilty_that_answers_others",
+    ),
     Mutation(
         "the-canary-is-left-out-under-load",
         "worker/runner.py",

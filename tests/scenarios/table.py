@@ -83,7 +83,11 @@ SCENARIOS = (
         "All five workers fail within moments, for a cause that they may share.",
         "All are out and `/monitor` says so, with one alert. Cooldowns shorten, and one trial call at a time, in the"
         " whole pool, finds out when it is over.",
-        (f"{SHARED}test_3_five_workers_fail_together_and_are_back_within_seconds_of_the_causes_end",),
+        (
+            f"{SHARED}test_3_five_workers_fail_together_and_are_back_within_seconds_of_the_causes_end",
+            "tests/edge/pool/test_brake.py::test_3_all_workers_fail_together",
+            "tests/edge/pool/test_brake.py::test_trials_are_two_seconds_apart_however_soon_they_fail",
+        ),
     ),
     Row(
         "4",
@@ -301,6 +305,7 @@ SCENARIOS = (
         (
             f"{DEPENDENCY}test_25_an_optional_one_costs_its_capability_and_nobody_his_measurement",
             f"{DEPENDENCY}test_25_a_required_one_takes_all_out_by_their_own_word_and_all_are_back_with_it",
+            "tests/edge/pool/test_brake.py::test_a_dependency_of_all_is_told_by_themselves_and_they_come_back_by_a_trial",
         ),
     ),
     Row(
@@ -316,7 +321,11 @@ SCENARIOS = (
         "27",
         "An input kills its worker.",
         "Two workers at most meet it; then it is refused as POISON_INPUT for ten minutes.",
-        (f"{POISON}test_27_an_input_that_kills_its_worker_meets_two_of_them_and_is_then_refused",),
+        (
+            f"{POISON}test_27_an_input_that_kills_its_worker_meets_two_of_them_and_is_then_refused",
+            "tests/edge/pool/test_poison.py::test_27_an_input_that_breaks_two_workers_meets_no_third_and_is_refused",
+            "tests/edge/pool/test_poison.py::test_it_is_remembered_for_ten_minutes",
+        ),
     ),
     Row(
         "28",
@@ -328,7 +337,12 @@ SCENARIOS = (
         "29",
         "One uploader sends twenty variants of an input that makes a stage fail.",
         "Its inputs are held to one worker, so that no more than one ever doubts itself; everyone else is served.",
-        (f"{POISON}test_29_twenty_variants_of_an_input_that_breaks_a_stage_harm_nobody_else",),
+        (
+            f"{POISON}test_29_twenty_variants_of_an_input_that_breaks_a_stage_harm_nobody_else",
+            f"{DECISIONS}test_one_uploader_of_bad_inputs_does_not_make_a_worker_guilty_that_answers_others",
+            "tests/edge/pool/test_poison.py::test_29_who_uploads_variant_after_variant_is_held_to_one_worker_and_the_pool_stays_whole",
+            "tests/edge/pool/test_poison.py::test_29_and_so_it_is_when_the_worker_itself_takes_the_blame",
+        ),
     ),
     Row(
         "30",
