@@ -29,7 +29,7 @@ async def system_lookup(host: str, port: int) -> Sequence[str]:
     """
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     by_family = {
-        family: [str(address[0]) for each, *_, address in found if each is family]
+        family: [str(address[0]) for each, *_, address in found if each == family]
         for family in (socket.AF_INET, socket.AF_INET6)
     }
     return by_family[socket.AF_INET] or by_family[socket.AF_INET6]
