@@ -115,6 +115,8 @@ class Driver:
             check_password(password)
             certificates = _check(config, security)
             await self._resolver.look_up(config.workers)
+            if self._closed:
+                return
             password_changed = self._passwords.change(password)
             self._config, self._security = config, security
             self._set_targets()

@@ -16,6 +16,7 @@ from edge.upstream.channel import ChannelSecurity
 from edge.upstream.driver import Driver
 from edge.upstream.resolver import Resolver, Resolving, system_lookup
 from tests.edge.upstream.conftest import MakeDriver, MakeWorkers, until
+from tests.edge.upstream.tls import Authority
 from tests.fakes.worker import FakeWorker
 
 OFTEN_S = 0.05
@@ -222,6 +223,22 @@ async def test_closing_does_not_wait_for_a_resolver_that_hangs(driver: MakeDrive
     assert mesh.online().total == 0
     async with asyncio.timeout(5):
         await mesh.close()
+
+
+async def test_a_driver_closed_while_it_resolves_makes_no_channel_any_more(
+    authority: Authority, workers: MakeWorkers, driver: MakeDriver
+) -> None:
+    (worker,) = await workers(1)
+    names = Names()
+    names.hangs.clear()
+    mesh = await driver(worker.address, resolving=names.resolving())
+    config = PoolConfig((worker.address, "dns:///localhost:1"))
+    changing = asyncio.create_task(mesh.reconfigure(config, "another", authority.security("edge")))
+    await until(lambda: names.asked == ["localhost"])
+    await mesh.close()
+    await changing
+    assert not mesh._tasks, "nothing watches or closes any more"
+    assert [each.target for each in mesh.snapshot().endpoints] == [worker.address]
 
 
 async def test_a_name_that_no_record_can_have_is_said_and_nothing_breaks() -> None:
