@@ -11,10 +11,10 @@ import sys
 from dataclasses import fields
 
 from edge.pool import events as ev
-from tests.sim.checks import INVARIANTS
 from tests.sim.clock import Ties
 from tests.sim.edge import SimEdge
 from tests.sim.play import Report, play, replay_command, shrink
+from tests.sim.rules import INVARIANTS
 from tests.sim.schedule import REQUESTS, Schedule, generate
 
 

@@ -9,50 +9,18 @@ from typing import TYPE_CHECKING
 from edge.pool import config as fixed
 from edge.pool import events as ev
 from edge.pool.endpoint import Endpoint, State
-from edge.pool.snapshot import PoolSnapshot
 from tests.sim.blame import Poisons, SharedCause
+from tests.sim.books import check_books, check_idle
 from tests.sim.heard import OWN_WORDS, STRIKES, Heard
+from tests.sim.rules import ViolationError
 
 if TYPE_CHECKING:
     from tests.sim.edge import Client, SimEdge
 
 SLACK_S = 0.01
 """By which an answer may be late, in s: what the wire takes."""
-CALLS = (ev.Submitted, ev.CallEnded, ev.CallGone, ev.Tick, ev.Configured)
+CALLS = (ev.Submitted, ev.CallEnded, ev.CallGone, ev.Configured)
 ANSWERS = (ev.Start, ev.Finish, ev.Fail)
-
-
-class ViolationError(AssertionError):
-    """Something that must always hold did not."""
-
-    def __init__(self, invariant: str, message: str) -> None:
-        super().__init__(f"{invariant}: {message}")
-        self.invariant = invariant
-        """Its name, one of `INVARIANTS`."""
-
-
-INVARIANTS = {
-    "slot": "a worker computes one call at a time, and no edge starts one on a worker that it knows taken",
-    "cooldown": "no traffic in a cooldown, and none but the brake shortens it",
-    "offline": "nothing to a worker that is unknown, leaving or offline",
-    "once": "every request is answered once, and nothing happens to it afterwards",
-    "lost": "every request is answered, and the pool's books are those of the clients",
-    "patience": "nobody waits longer than agreed, and no attempt outlives its request",
-    "order": "first come, first served within a class; no slow request overtakes a fast one",
-    "share": "slow calls never hold every online worker while a fast one waits",
-    "idle": "no worker that counts as online stands idle while a request waits that it may take",
-    "priority": "backups only while no primary is online",
-    "needless": "no worker is taken out without one of the stated reasons",
-    "monitor": "what `/monitor` counts is what gets calls",
-    "retry": "a request never goes to a worker that failed it",
-    "budget": "retries stay within their budget",
-    "poison": "an input that has broken two workers while others succeed is refused from then on",
-    "brake": "a cause that most workers share is noticed, and answered with one trial call at a time",
-    "recovery": "when the faults are over everybody is back in time, and works",
-    "memory": "the pool forgets what is over",
-    "confluence": "the end is the same whichever of two simultaneous events came first",
-}
-"""By name: what each says."""
 
 
 class Checks:
@@ -319,48 +287,32 @@ class Checks:
             self._check_budget(event.call_id)
         waiting = len(edge.open) - len(self._running)
         self._require(online or not waiting, "monitor", "requests wait, and nobody is online")
-        if waiting or isinstance(event, CALLS) or any(isinstance(each, ANSWERS) for each in decisions):
-            self._check_books(waiting, endpoints)
+        if isinstance(event, CALLS) or any(isinstance(each, ANSWERS) for each in decisions):
+            check_books(edge, self._running)
+        if waiting and (idle := self._idle(endpoints)):
+            patient = [client for client in edge.open.values() if client.client_key not in self.held]
+            check_idle(edge, idle, patient)
 
     def _check_brake(self, endpoints: Sequence[Endpoint]) -> None:
         out = {each.target for each in endpoints if each.cause is ev.Cause.PASSIVE and each.state is State.EJECTED}
         must = self._brake.must_be_on(out, len(endpoints))
         self._require(not must, "brake", f"{sorted(out)} of {len(endpoints)} went out, and nobody says why")
 
-    def _check_books(self, waiting: int, endpoints: Sequence[Endpoint]) -> None:
-        edge = self._edge
-        snapshot = edge.pool.snapshot(self._clock.now_s)
-        inside = snapshot.inside + snapshot.waiting_outside
-        self._require(inside == len(edge.open), "lost", f"{inside} in the books, {len(edge.open)} in truth")
-        waits = snapshot.waiting_fast + snapshot.waiting_slow
-        self._require(waits == waiting, "lost", f"{waits} wait in the books, {waiting} in truth")
-        most = edge.world.original.dispatch.max_in_flight  # a reload may leave more inside than it would let in
-        self._require(snapshot.inside <= most, "lost", f"{snapshot.inside} inside, at most {most} should be")
-        held = {each.call_id: each.target for each in snapshot.endpoints if each.call_id and not each.left_behind}
-        truth = {client.call_id: target for target, client in self._running.items()}
-        self._require(held == truth, "lost", f"slots {held} in the books, {truth} in truth")
-        if waiting and snapshot.waiting_outside == 0:
-            self._check_idle(snapshot, endpoints)
-
-    def _check_idle(self, snapshot: PoolSnapshot, endpoints: Sequence[Endpoint]) -> None:
-        """A fast request that waits inside, beside a free worker that it may use."""
+    def _idle(self, endpoints: Sequence[Endpoint]) -> set[str]:
+        """Those that may get a call now, but for slots that calls have left behind."""
         now_s = self._clock.now_s
-        busy = {each.target for each in snapshot.endpoints if each.call_id or each.taken_by_others}
-        primaries = any(each.online and each.primary for each in endpoints)
-        idle = {
-            each.target
+        able = [
+            each
             for each in endpoints
             if each.online
-            and each.target not in busy
+            and each.target not in self._running
+            and not self.heard[each.target].taken
             and each.busy_until_s <= now_s
             and not (self._brake.on and each.on_trial)
-            and (each.primary or not primaries)
-        }
-        if idle:
-            for client in self._edge.open.values():
-                if client.waits and not client.slow and not client.capability and client.client_key not in self.held:
-                    stuck = idle - client.failed_on
-                    self._require(not stuck, "idle", f"{client.call_id} waits, {sorted(stuck)} stand idle")
+        ]
+        if able and any(each.online and each.primary for each in endpoints):
+            able = [each for each in able if each.primary]
+        return {each.target for each in able}
 
     def _deadline_s(self, client: Client) -> float:
         dispatch = self._edge.config.dispatch

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from edge.pool.events import Code
-from tests.sim.checks import ViolationError
 from tests.sim.clock import Ties
 from tests.sim.edge import Client, Trace
 from tests.sim.faults import FAULTS, Fault, all_over
+from tests.sim.rules import ViolationError
 from tests.sim.schedule import Load, Schedule
 from tests.sim.world import World
 

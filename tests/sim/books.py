@@ -1,0 +1,45 @@
+"""The pool's books against what its clients know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from tests.sim.rules import ViolationError
+
+if TYPE_CHECKING:
+    from tests.sim.edge import Client, SimEdge
+
+
+def check_books(edge: SimEdge, running: Mapping[str, Client]) -> None:
+    """Counts and slots of the snapshot. `running`: by worker."""
+    snapshot = edge.pool.snapshot(edge.clock.now_s)
+    most = edge.world.original.dispatch.max_in_flight  # a reload may leave more inside than it would let in
+    held = {each.call_id: each.target for each in snapshot.endpoints if each.call_id and not each.left_behind}
+    books = {
+        "requests": snapshot.inside + snapshot.waiting_outside,
+        "waiting": snapshot.waiting_fast + snapshot.waiting_slow,
+        "too many inside": max(0, snapshot.inside - most),
+        "slots": held,
+    }
+    truth = {
+        "requests": len(edge.open),
+        "waiting": len(edge.open) - len(running),
+        "too many inside": 0,
+        "slots": {client.call_id: target for target, client in running.items()},
+    }
+    if books != truth:
+        raise ViolationError("lost", f"{edge.clock.now_s:.6f} {edge.edge_id}: in the books {books}, in truth {truth}")
+
+
+def check_idle(edge: SimEdge, idle: set[str], clients: Iterable[Client]) -> None:
+    """A fast request that waits inside, beside a worker in `idle` that it may use and whose slot is free."""
+    snapshot = edge.pool.snapshot(edge.clock.now_s)
+    free = idle - {each.target for each in snapshot.endpoints if each.call_id}
+    if not free or snapshot.waiting_outside:
+        return
+    for client in clients:
+        stuck = free - client.failed_on
+        if client.waits and not client.slow and not client.capability and stuck:
+            where = f"{edge.clock.now_s:.6f} {edge.edge_id}"
+            raise ViolationError("idle", f"{where}: {client.call_id} waits, {sorted(stuck)} stand idle")
