@@ -89,7 +89,7 @@ def serve(
     sys.exit(service.run(out, workers=workers))
 
 
-@app.command()
+@app.command(cls=ScriptCommand)
 def status(
     url: Annotated[str | None, typer.Argument(help="The edge; default: the one `hairmesh serve` runs here.")] = None,
     *,
@@ -110,7 +110,7 @@ def status(
     Authorities of https are the system's, or those in $SSL_CERT_FILE. The token is never an argument.
 
     Exit status with `--once`: 0 all workers are online, 1 some are not, 2 none is, 3 the edge is not reachable or
-    refuses. Without it: 0 after Ctrl-C, 3 when the edge refuses from the start.
+    refuses, 64 wrong usage. Without it: 0 after Ctrl-C, 3 when the edge refuses from the start.
     """
     from hairmesh import status as seen
 
