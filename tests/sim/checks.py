@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from edge.pool import config as fixed
@@ -47,6 +48,8 @@ class Checks:
         self._online: set[str] = set()
         self._blamed = ""
         """The worker that the event now handled speaks against."""
+        self._before: tuple[str, Heard] | None = None
+        """That worker as it was."""
 
     def _require(self, holds: object, invariant: str, message: str) -> None:
         if not holds:
@@ -58,7 +61,7 @@ class Checks:
         """What follows from what is about to be told."""
         now_s = event.now_s
         if not isinstance(event, ev.CallEnded):
-            self._blamed = ""
+            self._blamed, self._before = "", None
         match event:
             case ev.CallProgressed(_, call_id) if call_id in self._edge.open:
                 self._edge.open[call_id].moved_s = now_s
@@ -118,6 +121,7 @@ class Checks:
     def ended(self, client: Client, target: str, code: ev.Code, reason: str, *, poisoned: bool) -> None:
         """An attempt ended. `poisoned`: by what its input did to the worker."""
         del self._running[target]
+        self._before = None
         self._brake.over(client.call_id)
         now_s, heard, began_s = self._clock.now_s, self.heard[target], client.started[-1][0]
         own_word = code is ev.Code.UNAVAILABLE and reason in OWN_WORDS
@@ -153,6 +157,7 @@ class Checks:
         if client.client_key in self.held or (auth and began_s <= self._password_s):
             heard.spared(now_s, began_s)
             return
+        self._before = target, replace(heard)
         if certain and not auth and target in self._online:
             self._brake.out(now_s, target, client.input_key)
         heard.struck(
@@ -163,7 +168,12 @@ class Checks:
         """The pool says what it has concluded."""
         now_s, facts = self._clock.now_s, log.fields
         if log.event == "client_held":
-            self.held.add(self._edge.clients[str(facts["call_id"])].client_key)
+            client = self._edge.clients[str(facts["call_id"])]
+            self.held.add(client.client_key)
+            if self._before is not None:  # the very call that shows it may be the client's doing as well
+                target, before = self._before
+                self.heard[target] = before
+                before.spared(now_s, client.started[-1][0])
         elif log.event == "shared_cause_over":
             self._brake.ends(now_s)
         elif log.event == "shared_cause":
@@ -184,6 +194,8 @@ class Checks:
         heard, endpoint = self.heard[target], self._edge.endpoint(target)
         why = heard.forbids(now_s)
         self._require(not why, "cooldown" if why == "cooldown" else "offline", f"{call}: {why}")
+        stays = target in self._edge.config.workers or endpoint.awaits_replacement
+        self._require(stays, "offline", f"{call}: it has left the configuration")
         self._require(endpoint.online, "monitor", f"{call}: {endpoint!r} does not count as online")
         self._require(target not in client.failed_on, "retry", f"{call}: it has failed there")
         self._require(not client.condemned, "poison", f"{call}: its input has broken two workers")

@@ -14,6 +14,7 @@ import pytest
 from edge.pool import config as fixed
 from edge.pool import endpoint as endpoints
 from edge.pool import events as ev
+from edge.pool import passive
 from edge.pool.admission import Admission, Request
 from edge.pool.brake import Brake
 from edge.pool.cooldown import Cooldown
@@ -25,6 +26,7 @@ from edge.pool.leases import Leases
 from edge.pool.picker import Ranks
 from edge.pool.poison import PoisonMemory
 from edge.pool.requests import Requests
+from hairmesh.wire import WorkerReason
 
 Patch = pytest.MonkeyPatch
 
@@ -105,6 +107,14 @@ def _blind_to_others(original: Callable[..., None]) -> Callable[..., None]:
         original(self, endpoint, event, ours=True)
 
     return status_told
+
+
+def _one_is_enough(original: Callable[..., None]) -> Callable[..., None]:
+    def probe_ended(self: Endpoint, now_s: float, result: ev.ProbeResult, evidence: str) -> None:
+        self.bad_probes = self.health.unhealthy_threshold
+        original(self, now_s, result, evidence)
+
+    return probe_ended
 
 
 def _never_busy(self: Fleet, endpoint: Endpoint, until_s: float) -> None:
@@ -236,6 +246,34 @@ MUTATIONS = (
         frozenset({"monitor"}),
         ("freeze", "black hole"),
         _move(State.SERVING, Trigger.PROBES_BAD, endpoints.STAYS),
+    ),
+    Mutation(
+        "one bad probe changes nothing",
+        frozenset({"needless"}),
+        ("probes hang", "freeze"),
+        _around(Endpoint, "probe_ended", _one_is_enough),
+    ),
+    Mutation(
+        "busy is not sick",
+        frozenset({"needless"}),
+        ("others",),
+        lambda patch: patch.setitem(
+            passive.BY_REASON,
+            (ev.Code.RESOURCE_EXHAUSTED, WorkerReason.BUSY),
+            passive.Meaning.FAILED,
+        ),
+    ),
+    Mutation(
+        "a slot that is free again is given away at once",
+        frozenset({"idle"}),
+        ("others",),
+        _method(Fleet, "_busy_over", lambda *_: None),
+    ),
+    Mutation(
+        "one that has left the configuration gets no more calls",
+        frozenset({"offline"}),
+        ("reload",),
+        _method(Fleet, "leave", lambda *_: None),
     ),
     Mutation(
         "one that is well again is probed soon",

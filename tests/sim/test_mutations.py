@@ -8,6 +8,7 @@ import pytest
 
 from tests.sim.mutations import MUTATIONS, Mutation
 from tests.sim.play import play
+from tests.sim.rules import INVARIANTS
 from tests.sim.schedule import generate
 
 SEEDS = 60
@@ -24,3 +25,8 @@ def test_a_pool_without_it_is_caught(mutation: Mutation, monkeypatch: pytest.Mon
             if failure.invariant in mutation.trips:
                 return
     pytest.fail(f"{SEEDS} schedules without it: {dict(tripped)}")
+
+
+def test_every_rule_has_a_pool_that_breaks_it() -> None:
+    """But for the order of simultaneous events: see `tests/sim/test_order.py`."""
+    assert set().union(*(mutation.trips for mutation in MUTATIONS)) >= set(INVARIANTS) - {"confluence"}

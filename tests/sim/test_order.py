@@ -12,6 +12,7 @@ from itertools import combinations
 
 import pytest
 
+from edge.pool import endpoint as endpoints
 from edge.pool import events as ev
 from edge.pool.config import HealthCheckConfig, PoolConfig
 from edge.pool.manager import Pool
@@ -145,3 +146,12 @@ def test_either_order_ends_alike(first: str, second: str, cooldown_s: float) -> 
     one, other = outcomes(first, second, cooldown_s=cooldown_s), outcomes(second, first, cooldown_s=cooldown_s)
     assert one[-1] == other[-1]
     assert one == other or frozenset({first, second}) in IN_THE_END
+
+
+def test_a_pool_in_which_the_order_counts_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here a failed call does not eject one that has just said that it is down."""
+    table = {state: dict(row) for state, row in endpoints.TRANSITIONS.items()}
+    table[endpoints.State.NOT_SERVING][endpoints.Trigger.CALL_FAILED] = endpoints.STAYS
+    monkeypatch.setattr(endpoints, "TRANSITIONS", table)
+    pair = ("Watch: NOT_SERVING", "call: INTERNAL")
+    assert outcomes(*pair, cooldown_s=60.0) != outcomes(*reversed(pair), cooldown_s=60.0)
