@@ -8,7 +8,9 @@ nothing else: who is online is what it always is.
 from __future__ import annotations
 
 import math
-from collections import Counter, OrderedDict
+from collections import Counter, deque
+from collections.abc import Container
+from dataclasses import dataclass
 
 from edge.pool import config as fixed
 from edge.pool import events as ev
@@ -21,36 +23,64 @@ SHAREABLE = frozenset({ev.Cause.PASSIVE, ev.Cause.DEPENDENCY, ev.Cause.AUTH})
 _OUT = frozenset({State.EJECTED, State.NOT_SERVING})
 
 
+@dataclass(frozen=True, slots=True)
+class _Out:
+    """A worker went out."""
+
+    at_s: float
+    endpoint: Endpoint
+    input_key: str
+    """Of the call that failed on it; empty: by its own word, or by probes."""
+
+
 class _Outs:
-    """Who went out for one cause of late."""
+    """Those of late for one cause."""
 
     def __init__(self) -> None:
-        self.by_target: OrderedDict[str, tuple[float, Endpoint, str]] = OrderedDict()
-        """When, who, and by which input; the oldest first. Empty input: by its own word, or by probes."""
-        self.inputs: Counter[str] = Counter()
+        self._outs: deque[_Out] = deque()
+        self._times: Counter[str] = Counter()
+        """How often each worker."""
+        self._inputs: Counter[str] = Counter()
 
-    def add(self, now_s: float, endpoint: Endpoint, input_key: str) -> None:
-        """One more."""
-        self._drop(endpoint.target)
-        self.by_target[endpoint.target] = (now_s, endpoint, input_key)
-        self.inputs[input_key] += 1
-        while (oldest := next(iter(self.by_target.values())))[0] < now_s - fixed.BRAKE_WINDOW_S:
-            self._drop(oldest[1].target)
+    def add(self, out: _Out) -> None:
+        """One more; what is too old drops out."""
+        self._outs.append(out)
+        self._times[out.endpoint.target] += 1
+        self._inputs[out.input_key] += 1
+        while self._outs[0].at_s < out.at_s - fixed.BRAKE_WINDOW_S:
+            oldest = self._outs.popleft()
+            _take(self._times, oldest.endpoint.target)
+            _take(self._inputs, oldest.input_key)
 
-    def _drop(self, target: str) -> None:
-        if target in self.by_target:
-            _, _, input_key = self.by_target.pop(target)
-            self.inputs[input_key] -= 1
-            if self.inputs[input_key] == 0:
-                del self.inputs[input_key]
+    def of(self, members: Container[Endpoint]) -> _Outs:
+        """The same without those that have left."""
+        kept = _Outs()
+        for out in self._outs:
+            if out.endpoint in members:
+                kept.add(out)
+        return kept
+
+    def endpoints(self) -> list[Endpoint]:
+        """Each once, in the order in which they first went out."""
+        return list({out.endpoint.target: out.endpoint for out in self._outs}.values())
+
+    @property
+    def inputs(self) -> int:
+        """How many different ones."""
+        return len(self._inputs) - ("" in self._inputs)
 
     def shared_among(self, workers: int) -> bool:
         """Whether this is more than a coincidence, in a pool of so many."""
-        if workers < fixed.BRAKE_WORKERS_MIN or len(self.by_target) <= fixed.BRAKE_SHARE * workers:
+        if workers < fixed.BRAKE_WORKERS_MIN or len(self._times) <= fixed.BRAKE_SHARE * workers:
             return False
-        told = self.inputs[""]
-        shown = len(self.inputs) - (told > 0)
-        return shown == 0 or shown + told >= fixed.SHARED_INPUTS
+        return self.inputs == 0 or self.inputs + self._inputs[""] >= fixed.SHARED_INPUTS
+
+
+def _take(counter: Counter[str], key: str) -> None:
+    """One less."""
+    counter[key] -= 1
+    if counter[key] == 0:
+        del counter[key]
 
 
 class Brake:
@@ -81,7 +111,7 @@ class Brake:
             self._mark(endpoint, now_s)
             return
         outs = self._outs[cause]
-        outs.add(now_s, endpoint, input_key)
+        outs.add(_Out(now_s, endpoint, input_key))
         if outs.shared_among(self._fleet.size):
             self._engage(cause, outs, now_s)
 
@@ -89,14 +119,15 @@ class Brake:
         self.on, self.cause, self._since_s = True, cause, now_s
         self._trial, self._next_trial_s = "", now_s
         self._elsewhere_s = -math.inf
+        endpoints = outs.endpoints()
         facts = {
             "cause": str(cause),
-            "workers": list(outs.by_target),
+            "workers": [endpoint.target for endpoint in endpoints],
             "workers_total": self._fleet.size,
-            "inputs": sum(input_key != "" for input_key in outs.inputs),
+            "inputs": outs.inputs,
         }
         self._outbox.add(ev.Log("warning", "shared_cause", facts))
-        for _, endpoint, _ in outs.by_target.values():
+        for endpoint in endpoints:
             self._mark(endpoint, now_s)
         self._outs = {cause: _Outs() for cause in SHAREABLE}
 
@@ -105,6 +136,7 @@ class Brake:
             endpoint.on_trial = endpoint.cooldown.short = True
             endpoint.remember(now_s, f"shared cause {self.cause}: short cooldown, back by a trial")
             self._fleet.probe_at(endpoint, now_s + endpoint.cooldown_left_s(now_s))
+            self._fleet.place(endpoint, now_s)
 
     # Trials
 
@@ -143,8 +175,10 @@ class Brake:
             self.release("password changed", now_s)
 
     def settle(self, now_s: float) -> None:
-        """The pool is another one: whoever shared the cause may have left it."""
-        if self.on and not any(endpoint.on_trial for endpoint in self._fleet.members()):
+        """The pool is another one: what went out before may not be of it any more."""
+        members = self._fleet.members()
+        self._outs = {cause: outs.of(members) for cause, outs in self._outs.items()}
+        if self.on and not any(endpoint.on_trial for endpoint in members):
             self.release("none of its workers is left", now_s)
 
     def release(self, because: str, now_s: float) -> None:

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from edge.pool import config as fixed
-from edge.pool.poison import Break
+from edge.pool.poison import Break, witnesses
 
 _MASK = (1 << fixed.CLIENT_CALLS) - 1
 
@@ -60,14 +60,13 @@ class Clients:
             return False
         client, now_s = self._of(broken.client_key), broken.at_s
         client.note(broke=True)
-        if broken.died and any(broken.began_s < other.at_s for other in client.breaks.values()):
-            return False  # they may have died together, of something else
         client.breaks[broken.worker] = broken
         client.breaks = {
             worker: other for worker, other in client.breaks.items() if now_s < other.at_s + fixed.POISON_S
         }
         inputs = {other.input_key for other in client.breaks.values()}
-        if self.holds(broken.client_key, now_s) or min(len(client.breaks), len(inputs)) < fixed.POISON_WORKERS:
+        enough = min(witnesses(client.breaks.values()), len(inputs)) >= fixed.POISON_WORKERS
+        if not enough or self.holds(broken.client_key, now_s):
             return False
         if client.recent.bit_count() < fixed.CLIENT_HELD_SHARE * client.calls:
             return False

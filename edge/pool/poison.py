@@ -4,7 +4,7 @@ A *break* is an attempt whose worker died of it, or failed by an error of its ow
 
 - a worker that is said to have died, and is then seen with the same boot id, has not: the connection broke;
 - two workers that die while both were computing may have died of anything: only one that died of an attempt begun after
-  the first break is a second witness;
+  another's break is a second witness;
 - when inputs of several clients, or several inputs, break workers and nothing at all succeeds in between, the cause is
   a shared one, and none of these breaks counts;
 - an input that is answered well somewhere is no poison.
@@ -12,7 +12,9 @@ A *break* is an attempt whose worker died of it, or failed by an error of its ow
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict, deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from edge.pool import config as fixed
@@ -33,6 +35,19 @@ class Break:
     """The connection broke; otherwise the worker itself said that it failed."""
 
 
+def witnesses(breaks: Iterable[Break]) -> int:
+    """How many of them, on different workers, stand for themselves: those that died together are one."""
+    count, last_s = 0, -math.inf
+    for broken in sorted(breaks, key=_moment):
+        count += not broken.died or broken.began_s >= last_s
+        last_s = broken.at_s
+    return count
+
+
+def _moment(broken: Break) -> float:
+    return broken.at_s
+
+
 @dataclass(slots=True, eq=False)
 class _Suspect:
     """One input with breaks that nothing has explained."""
@@ -40,8 +55,13 @@ class _Suspect:
     number: int
     """For the log: the hash of somebody's photo does not belong there."""
     breaks: dict[str, Break] = field(default_factory=dict)
-    """By worker."""
+    """The last one on each worker."""
     last_s: float = 0.0
+
+    @property
+    def condemned(self) -> bool:
+        """Whether it is to touch no other worker."""
+        return witnesses(self.breaks.values()) >= fixed.POISON_WORKERS
 
 
 class PoisonMemory:
@@ -58,7 +78,7 @@ class PoisonMemory:
 
     def __repr__(self) -> str:
         """Counts: suspects, of them refused."""
-        refused = sum(len(suspect.breaks) >= fixed.POISON_WORKERS for suspect in self._suspects.values())
+        refused = sum(suspect.condemned for suspect in self._suspects.values())
         return f"<PoisonMemory {len(self._suspects)} ({refused})>"
 
     def __len__(self) -> int:
@@ -73,7 +93,7 @@ class PoisonMemory:
         """How long it will still be refused, in s; 0 when it is not."""
         self._forget_old(now_s)
         suspect = self._suspects.get(input_key)
-        if suspect is None or len(suspect.breaks) < fixed.POISON_WORKERS:
+        if suspect is None or not suspect.condemned:
             return 0.0
         return suspect.last_s + fixed.POISON_S - now_s
 
@@ -89,8 +109,6 @@ class PoisonMemory:
         if suspect is None:
             self._count += 1
             suspect = self._suspects[broken.input_key] = _Suspect(self._count)
-        elif broken.died and broken.began_s < suspect.last_s:
-            return True  # they may have died together, of something else
         suspect.breaks[broken.worker] = broken
         suspect.last_s = broken.at_s
         self._suspects.move_to_end(broken.input_key)

@@ -169,6 +169,21 @@ def test_one_who_waits_with_an_input_that_is_condemned_meanwhile_is_refused() ->
     assert bench.reason(sound) == ""
 
 
+def test_but_when_the_next_one_dies_of_it_the_first_two_are_believed() -> None:
+    bench = Bench(A, B, C, D, dispatch=DispatchConfig(max_retries=0)).online()
+    for target in (A, B, C, D):
+        bench.status(target, 1.0)
+    together = [bench.call(2.0, photo="poison"), bench.call(2.0, photo="poison")]
+    for call_id in together:
+        bench.ended(call_id, 3.0, *DIED)
+    bench.answered(3.1)
+    for target in (A, B, C, D):
+        bench.status(target, 65.0, boot_id="boot-2")
+        bench.back(target, 70.0)
+    breaks(bench, "poison", 71.0, DIED)
+    assert bench.reason(bench.call(72.0, photo="poison")) == "POISON_INPUT"
+
+
 def memory_with(*broken: Break) -> PoisonMemory:
     memory = PoisonMemory()
     for each in broken:
