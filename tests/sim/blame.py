@@ -78,15 +78,20 @@ class SharedCause:
 
     def out(self, now_s: float, worker: str, input_key: str) -> None:
         """A failed call takes a worker out that was online."""
-        self._outs.append((now_s, worker, input_key))
+        self._outs.append((now_s, worker, input_key))  # the latest of a worker counts
         while self._outs[0][0] < now_s - fixed.BRAKE_WINDOW_S:
             self._outs.popleft()
 
+    def not_out(self, worker: str) -> None:
+        """It was not taken out after all."""
+        if self._outs and self._outs[-1][1] == worker:
+            self._outs.pop()
+
     def must_be_on(self, still_out: set[str], workers: int) -> bool:
         """Whether so many went out, for failed calls alone, that there is no doubt. `still_out`: for that cause."""
-        outs = [each for each in self._outs if each[1] in still_out]
-        shared = len({worker for _, worker, _ in outs}) > fixed.BRAKE_SHARE * workers >= fixed.BRAKE_SHARE * 3
-        return shared and len({key for _, _, key in outs}) >= fixed.SHARED_INPUTS and not self.on
+        last = {worker: input_key for _, worker, input_key in self._outs if worker in still_out}
+        shared = len(last) > fixed.BRAKE_SHARE * workers and workers >= fixed.BRAKE_WORKERS_MIN
+        return shared and len(set(last.values())) >= fixed.SHARED_INPUTS and not self.on
 
     def begins(self, now_s: float, heard: dict[str, Heard], workers: list[str], total: int) -> str:
         """The pool says so. What is wrong with that; empty when nothing is."""

@@ -173,6 +173,7 @@ class Checks:
             if self._before is not None:  # the very call that shows it may be the client's doing as well
                 target, before = self._before
                 self.heard[target] = before
+                self._brake.not_out(target)
                 before.spared(now_s, client.started[-1][0])
         elif log.event == "shared_cause_over":
             self._brake.ends(now_s)
