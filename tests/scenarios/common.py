@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from hair.analysis.v1 import measure_pb2
 
-from edge.calls import Call, CallFailedError
+from edge.calls import Call, CallFailedError, Outcome
 from edge.pool.config import HealthCheckConfig
 from edge.pool.snapshot import EndpointSnapshot
 from edge.upstream.driver import Driver
+from tests.fakes.worker import FakeWorker
 
 SELDOM = HealthCheckConfig(interval_seconds=3_600)
 """No probe comes by itself within a test."""
@@ -42,6 +43,16 @@ async def failure(driver: Driver, what: Call) -> CallFailedError:
     with pytest.raises(CallFailedError) as caught:
         await driver.call(what)
     return caught.value
+
+
+async def call_until(driver: Driver, worker: FakeWorker) -> Outcome:
+    """Call until that worker has had one; whichever was online first is called first."""
+    before = len(worker.seen)
+    async with asyncio.timeout(20):
+        while True:
+            outcome = await driver.call(call())
+            if len(worker.seen) > before:
+                return outcome
 
 
 def worker_of(driver: Driver, address: str) -> EndpointSnapshot:

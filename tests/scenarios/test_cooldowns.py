@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from edge.pool.config import DispatchConfig, HealthCheckConfig
 from tests.edge.upstream.conftest import MakeDriver, MakeWorkers, until
 from tests.fakes.worker import Answer, Refuse
-from tests.scenarios.common import OFTEN, call, ejections, ends, failure, worker_of
+from tests.scenarios.common import OFTEN, call, call_until, ejections, ends, failure, worker_of
 from tests.scenarios.conftest import MakeEdge
 
 FAILS = Refuse(grpc.StatusCode.INTERNAL, "WORKER_FAILED")
@@ -29,7 +29,7 @@ async def test_1_probes_inside_a_cooldown_lift_nothing_and_the_first_good_one_af
     loop = asyncio.get_running_loop()
     with capture_logs() as lines:
         before_s = loop.time()
-        await mesh.call(call())
+        await call_until(mesh, bad)
         probes = bad.probes
         if not probes_pass:
             bad.probe_script.append(False)  # bad ones come seconds apart: one fits in
@@ -110,7 +110,7 @@ async def test_26_a_cooldown_ends_with_a_hundred_waiting_and_one_goes_there_firs
         health=HealthCheckConfig(interval_seconds=0.05, cooldown_seconds=0.5),
         dispatch=DispatchConfig(max_in_flight=200),
     )
-    await mesh.call(call())
+    await call_until(mesh, bad)
     hold = good.hold(then=Answer())
     with capture_logs() as lines:
         crowd = [asyncio.create_task(mesh.call(call(f"request-{number}"))) for number in range(101)]

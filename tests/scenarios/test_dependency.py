@@ -29,6 +29,7 @@ async def test_25_an_optional_one_costs_its_capability_and_nobody_his_measuremen
     able = pool[1]
     able.capabilities.append("growth")
     mesh = await driver(*(worker.address for worker in pool), health=SELDOM)
+    await until(lambda: any("growth" in each.capabilities for each in mesh.snapshot().endpoints))
     with capture_logs() as lines:
         grown = [await mesh.call(growth(f"growth-{number}")) for number in range(4)]
         assert {outcome.worker for outcome in grown} == {able.address}, "the one that can"

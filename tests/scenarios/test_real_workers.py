@@ -85,8 +85,9 @@ async def test_14_b64_a_lost_accelerator_costs_one_retry_and_never_comes_back(dr
     lost = LosesAccelerator()
     async with real_workers(lost, FakePipeline()) as addresses:
         mesh = await driver(*addresses, password=PASSWORD, health=OFTEN)
-        outcome = await mesh.call(call(photo=OK))
-        assert (outcome.worker, outcome.attempts) == (addresses[1], 2)
+        outcomes = [await mesh.call(call(photo=OK)) for _ in range(2)]
+        assert {outcome.worker for outcome in outcomes} == {addresses[1]}
+        assert 2 in {outcome.attempts for outcome in outcomes}, "tried elsewhere once"
         await until(lambda: worker_of(mesh, addresses[0]).cause == "accelerator")
         lost.canary_error = None  # it seems to answer again, which proves nothing
         assert {(await mesh.call(call(photo=OK))).worker for _ in range(20)} == {addresses[1]}
