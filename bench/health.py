@@ -99,6 +99,7 @@ async def measure_checks(bench: Bench, folder: Path) -> None:
 
 async def noticed_s(service: Service, worker: Worker, cause: Callable[[], None]) -> float:
     """Seconds from `cause` to the edge's word that this worker gets no more calls."""
+    service.edge.forget()
     begun_s = time.time()
     cause()
     record = await service.edge.event("worker_state", **{"worker": worker.address, "from": "SERVING"})
@@ -110,28 +111,30 @@ async def measure_notice(bench: Bench, service: Service, disk: SmallDisk | None)
     victim, *_, watcher = service.workers
     online = len(service.workers)
 
-    async def suffer(name: str, number: signal.Signals, how: str) -> None:
-        bench.seen[f"noticed, {name}, {how}"].append(await noticed_s(service, victim, lambda: victim.send(number)))
+    async def suffer(name: str, how: str) -> None:
+        cause = CAUSES[name]
+        bench.seen[f"noticed, {name}, {how}"].append(await noticed_s(service, victim, lambda: victim.send(cause)))
 
     async def come_back() -> None:
         await victim.end()
         await victim.start()
-        await service.until_online(online)
+        await service.edge.event("worker_state", worker=victim.address, to="SERVING")
 
     for _ in range(bench.rounds):
         if disk is not None:
             bench.say("a disk fills up")
             bench.seen["noticed, said, disk full"].append(await noticed_s(service, watcher, disk.fill))
             disk.free()
-            await service.until_online(online)
         for name, number in CAUSES.items():
             bench.say(f"{number.name}, idle")
-            await suffer(name, number, "idle")
+            await suffer(name, "idle")
             await come_back()
+        await service.until_online(online)  # the one with the disk has been calm for long enough
+        for name, number in CAUSES.items():
             bench.say(f"{number.name}, under load")
             async with Load(service, clients=CLIENTS, image=photo(seconds=0.1)) as load:
                 await load.more(CLIENTS)
-                await suffer(name, number, "under load")
+                await suffer(name, "under load")
                 await load.more(2 * CLIENTS)
             bench.seen[f"failed when {name}"].append(len(load.failed))
             await come_back()
@@ -160,6 +163,8 @@ async def measure_slots(bench: Bench, edges: Sequence[Service]) -> None:
 
     async def cancel_at_once(row: str, among: Sequence[Service], impatient: int, patient: int) -> None:
         known = {worker.name: len(worker.records) for worker in workers}
+        for worker in workers:
+            worker.forget()
         calls = [asyncio.create_task(among[n % len(among)].measure(long)) for n in range(impatient)]
         await asyncio.gather(*(worker.event("computing") for worker in workers))
         await cancelled(calls, [among[n % len(among)].measure(short) for n in range(patient)])

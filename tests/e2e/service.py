@@ -94,6 +94,10 @@ class Process:
         assert found is not None, f"{self.name} never said {name} {fields}, but at last:\n{said}"
         return found
 
+    def forget(self) -> None:
+        """Let the next `event` be one that was not said yet."""
+        self._read_up_to = len(self.records)
+
     def send(self, number: signal.Signals) -> None:
         """Send a signal."""
         self.running.send_signal(number)
