@@ -67,14 +67,12 @@ class Requests:
         else:
             self.by_id[request.call_id] = request
 
-    def _too_late(self, request: Request, now_s: float) -> tuple[ev.FailReason, float | None] | None:
+    def _too_late(self, request: Request, now_s: float) -> tuple[ev.FailReason, float] | None:
         """Why a new request cannot be answered in time even if all goes well, and the time it would need, in s."""
-        patience_s = request.deadline_s - now_s
-        if patience_s <= 0:
-            return "DEADLINE", None
         median_s = self.service_times[request.slow].median_s(now_s)
         if median_s is None:
             return None
+        patience_s = request.deadline_s - now_s
         if median_s > patience_s:
             return "DEADLINE", median_s
         rounds_before = self.admission.waiting(slow=request.slow) // len(self._fleet.ranks.at_work.online)

@@ -58,13 +58,15 @@ def test_3_all_workers_fail_together() -> None:
     assert [bench.runs_on(trial) != "", bench.runs_on(second)] == [True, ""], "one trial at a time"
     bench.tell(ev.Tick(14.6))
     assert bench.runs_on(second) == "", "however long it takes"
+    third = bench.call(14.7)
     bench.ended(trial, 15.0, *FAILED)
-    assert bench.runs_on(second), "and the next one after it"
+    assert [bench.runs_on(second) != "", bench.runs_on(third)] == [True, ""], "and the next one after it"
     bench.ended(second, 17.5, ev.Code.OK)
     assert bench.logs("shared_cause_over")[0]["cause"] == "passive"
     assert not bench.pool.snapshot(17.5).braked
     many = [bench.call(17.6) for _ in range(3)]
-    assert all(bench.runs_on(each) for each in many), "it is over for everybody"
+    assert bench.runs_on(third)
+    assert all(bench.runs_on(each) for each in many[:2]), "it is over for everybody"
     assert len(bench.logs("shared_cause")) == 1
 
 
@@ -144,6 +146,28 @@ def test_two_inputs_may_have_done_it() -> None:
             bench.ended(call_id, 3.0, *FAILED)
     assert online(bench) == []
     assert not bench.logs("shared_cause")
+
+
+def test_those_that_are_back_already_when_the_others_follow_get_trials_only() -> None:
+    bench = pool(A, B, C, "d:1", health=HealthCheckConfig(cooldown_seconds=0))
+    for target in (A, B):
+        bench.status(target, 2.0, cause=ev.Cause.DEPENDENCY)
+        bench.status(target, 2.1)
+        bench.back(target, 2.2)
+    bench.status(C, 3.0, cause=ev.Cause.DEPENDENCY)
+    assert bench.logs("shared_cause")[0]["workers"] == [A, B, C]
+    bench.status("d:1", 3.1, taken=True, call_id="other-1")
+    assert sorted(bench.runs_on(bench.call(4.0)) for _ in range(2)) == ["", A]
+
+
+def test_one_that_has_left_the_pool_is_not_counted() -> None:
+    bench = pool(A, B, C)
+    bench.status(A, 2.0, cause=ev.Cause.DEPENDENCY)
+    bench.configure(2.5, B, C, "d:1")
+    bench.status(B, 3.0, cause=ev.Cause.DEPENDENCY)
+    assert not bench.logs("shared_cause")
+    bench.status(C, 3.0, cause=ev.Cause.DEPENDENCY)
+    assert bench.logs("shared_cause")[0]["workers"] == [B, C]
 
 
 def test_what_only_one_of_them_can_have_is_not_shared() -> None:

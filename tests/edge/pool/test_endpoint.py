@@ -296,6 +296,16 @@ def test_a_failure_heard_together_with_the_word_that_it_drains_is_no_strike(word
     assert worker.state is State.UNKNOWN, "and what ends late on the drained process is none either"
 
 
+def test_a_refusal_by_a_process_that_is_gone_is_not_its_successors_word() -> None:
+    worker = in_state(State.SERVING)
+    worker.boot_seen(100.0, "first")
+    worker.boot_seen(120.0, "second")
+    worker.refused(121.0, began_s=110.0, cause=Cause.DRAINING, evidence="call")
+    assert worker.online
+    worker.refused(122.0, began_s=121.5, cause=Cause.DRAINING, evidence="call")
+    assert worker.state is State.DRAINING
+
+
 def test_the_word_that_it_drains_ends_no_cooldown_that_has_run_for_a_while() -> None:
     worker = in_state(State.EJECTED)
     worker.told_down(101.1, Cause.DRAINING, "status")

@@ -145,6 +145,15 @@ def test_an_outage_is_blamed_on_nobodys_input() -> None:
     assert bench.reason(bench.call(2.6, photo="two")) != "POISON_INPUT"
 
 
+def test_and_still_no_request_touches_a_third_worker_in_it() -> None:
+    bench = Bench(A, B, C, D, dispatch=DispatchConfig(max_retries=3)).online()
+    other, call_id = bench.call(2.0), bench.call(2.0)
+    bench.ended(call_id, 2.1, *FAILED)
+    bench.ended(other, 2.2, *FAILED)
+    bench.ended(call_id, 2.3, *FAILED)
+    assert (bench.reason(call_id), len(touched(bench, call_id))) == ("WORKER_FAILED", 2)
+
+
 def test_where_others_succeed_in_between_it_is_no_outage() -> None:
     bench = four(health=HealthCheckConfig(cooldown_seconds=0))
     breaks(bench, "poison", 2.0)
@@ -310,6 +319,13 @@ def test_held_to_one_that_has_left_it_gets_another_one_and_keeps_it() -> None:
     assert bench.runs_on(bench.call(5.0, client="uploader")) == D
     bench.back(A, 70.0)
     assert bench.runs_on(bench.call(71.0, client="uploader")) == ""
+
+
+def test_held_to_one_that_is_just_leaving_it_does_not_wait_for_that() -> None:
+    bench = held_to_c(Bench(A, B, C, D).online())
+    assert bench.runs_on(bench.call(4.0, client="uploader")) == C
+    bench.configure(5.0, A, B, D)
+    assert bench.runs_on(bench.call(6.0, client="uploader")) == D
 
 
 def test_it_is_released_as_soon_as_its_calls_go_well_again() -> None:

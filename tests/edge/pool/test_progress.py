@@ -183,6 +183,7 @@ def test_backups_help_a_full_group_of_primaries_only_after_the_wait_that_is_set(
     bench = Bench(A, B, primary_workers=(A,), dispatch=DispatchConfig(spill_after_seconds=2)).online()
     bench.call(1.0)
     waits = bench.call(1.0)
+    assert ev.Wake(3.0) in bench.decisions
     bench.tell(ev.Tick(2.9))
     assert bench.runs_on(waits) == ""
     bench.tell(ev.Tick(3.0))
