@@ -7,6 +7,7 @@ counted rather than kept without end.
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections import deque
@@ -73,13 +74,21 @@ class RequestLog:
             if self._descriptor is None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
                 self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            os.write(self._descriptor, line)
+            self._append(self._descriptor, line)
             if os.fstat(self._descriptor).st_size >= self._max_bytes:
                 self._close_file()
                 self._rotate()
         except OSError as error:
             return error.strerror or type(error).__name__
         return ""
+
+    @staticmethod
+    def _append(descriptor: int, line: bytes) -> None:
+        """The whole line or nothing: the rest of one that a full disk cut off would be glued to the next."""
+        before_bytes = os.fstat(descriptor).st_size
+        if os.write(descriptor, line) < len(line):
+            os.ftruncate(descriptor, before_bytes)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _close_file(self) -> None:
         if self._descriptor is not None:

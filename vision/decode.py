@@ -7,9 +7,13 @@ with limits on memory and time: whatever happens to it, this process goes on.
 from __future__ import annotations
 
 import json
+import math
+import mmap
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 import cv2
 import numpy as np
@@ -66,20 +70,37 @@ def _turned(rgb: RgbImage, orientation: int) -> RgbImage:
 
 
 def _decode_in_child(data: bytes, form: Format, limits: Limits) -> Photo:
-    command = [sys.executable, "-P", "-m", "vision.decode_child", form, str(limits.max_pixels), str(limits.min_side_px)]
+    # The pixels come back in memory that both processes can see: through a pipe they would be copied three times, and
+    # each time no other thread of this process could run, while health has to answer.
+    pixels = os.memfd_create("photo")
+    try:
+        head = _run_child(data, form, limits, pixels)
+        shape = (head["height"], head["width"], 3)
+        mapped = mmap.mmap(pixels, math.prod(shape))  # stays as long as the picture
+    except ValueError as error:  # shorter than it said
+        raise PhotoError(Reason.DAMAGED_IMAGE, {"format": form, "decoder": "died"}) from error
+    finally:
+        os.close(pixels)
+    rgb: RgbImage = np.frombuffer(mapped, dtype=np.uint8).reshape(shape)
+    return Photo(_turned(rgb, head["turn"]), form, head["orientation"])
+
+
+def _run_child(data: bytes, form: Format, limits: Limits, pixels: int) -> dict[str, Any]:
+    """What the child says of the picture whose pixels it has written to the descriptor `pixels`."""
+    arguments = (form, limits.max_pixels, limits.min_side_px, pixels)
+    command = [sys.executable, "-P", "-m", "vision.decode_child", *map(str, arguments)]
     try:
         child = subprocess.run(  # noqa: S603  (our own interpreter and module; the photo goes in as data)
-            command, input=data, capture_output=True, timeout=CHILD_TIMEOUT_S, check=False
+            command, input=data, capture_output=True, timeout=CHILD_TIMEOUT_S, check=False, pass_fds=(pixels,)
         )
     except subprocess.TimeoutExpired as error:
         raise PhotoError(Reason.DAMAGED_IMAGE, {"format": form, "decoder": "took too long"}) from error
     if not child.stdout.startswith(STARTED):
         raise DecoderMissingError(child.stderr.decode(errors="replace")[-500:] or f"exit code {child.returncode}")
-    head, _, pixels = child.stdout[len(STARTED) :].partition(b"\n")
+    head = child.stdout[len(STARTED) :]
     if child.returncode != 0 or not head:
         raise PhotoError(Reason.DAMAGED_IMAGE, {"format": form, "decoder": "died"})
-    answer = json.loads(head)
+    answer: dict[str, Any] = json.loads(head)
     if "reason" in answer:
         raise PhotoError(Reason(answer["reason"]), answer["details"])
-    rgb: RgbImage = np.frombuffer(pixels, dtype=np.uint8).reshape(answer["height"], answer["width"], 3)
-    return Photo(_turned(rgb, answer["turn"]), form, answer["orientation"])
+    return answer

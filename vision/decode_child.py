@@ -1,9 +1,9 @@
 """The child process that decodes one photo of a rare format: bytes in on standard input, a head and pixels out.
 
-    python -m vision.decode_child FORMAT MAX_PIXELS MIN_SIDE_PX
+    python -m vision.decode_child FORMAT MAX_PIXELS MIN_SIDE_PX PIXELS
 
-Out come the line `started`, one line of JSON (width, height, orientation, turn; or reason and details of a refusal),
-and the RGB pixels.
+Out come the line `started` and one line of JSON (width, height, orientation, turn; or reason and details of a refusal).
+The RGB pixels are written to the descriptor PIXELS before that second line.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ CPU_S = 16
 """Processor time; libheif uses several threads."""
 
 
-def main(form: str, max_pixels: str, min_side_px: str) -> None:
-    """Decode standard input to standard output."""
+def main(form: str, max_pixels: str, min_side_px: str, pixels: str) -> None:
+    """Decode standard input to the descriptor `pixels`."""
     register_heif_opener()
     out = sys.stdout.buffer
     out.write(b"started\n")
@@ -38,9 +38,12 @@ def main(form: str, max_pixels: str, min_side_px: str) -> None:
         out.write(json.dumps({"reason": error.reason, "details": error.details}).encode() + b"\n")
         return
     height, width, _ = raster.rgb.shape
+    with open(int(pixels), "wb", buffering=0, closefd=False) as picture:
+        rest = np.ascontiguousarray(raster.rgb).reshape(-1).data
+        while rest:
+            rest = rest[picture.write(rest) :]
     head = {"width": width, "height": height, "orientation": raster.orientation, "turn": raster.turn}
     out.write(json.dumps(head).encode() + b"\n")
-    out.write(np.ascontiguousarray(raster.rgb).data)
 
 
 if __name__ == "__main__":

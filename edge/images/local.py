@@ -51,6 +51,8 @@ class LocalStore:
         self._used_bytes = 0
         self._free_bytes = 0
         """On the disk, at the last look."""
+        self._refused_bytes = 0
+        """What the last picture would have needed, if there was no room for it: until there is, the store is full."""
         self._trouble = "not tried yet"
         """Why the last write failed; empty when it did not."""
         self._waiting: dict[str, bytes] = {}
@@ -62,7 +64,9 @@ class LocalStore:
     @property
     def writable(self) -> bool:
         """See `ImageStore.writable`."""
-        return not self._trouble and self._used_bytes < self._max_bytes and self._free_bytes > 0
+        needed_bytes = max(1, self._refused_bytes)
+        has_room = self._used_bytes + needed_bytes <= self._max_bytes and needed_bytes <= self._free_bytes
+        return has_room and not self._trouble
 
     @property
     def used_bytes(self) -> int:
@@ -71,6 +75,14 @@ class LocalStore:
 
     async def put(self, picture_id: str, data: bytes) -> None:
         """See `ImageStore.put`."""
+        try:
+            await self._put(picture_id, data)
+        except StoreFullError:
+            self._refused_bytes = len(data)
+            raise
+        self._refused_bytes = 0
+
+    async def _put(self, picture_id: str, data: bytes) -> None:
         waiting_bytes = self._waiting_bytes() + len(data)
         if self._used_bytes + len(data) > self._max_bytes:
             raise StoreFullError("pictures take all of static.max_bytes")

@@ -149,18 +149,7 @@ PICTURE_BYTES = 100_000
 NOTHING_LEFT, ROOM_FOR_ONE = 0, PICTURE_BYTES + 50_000
 
 
-@pytest.mark.parametrize(
-    "left_bytes",
-    [
-        NOTHING_LEFT,
-        pytest.param(
-            ROOM_FOR_ONE,
-            marks=pytest.mark.xfail(
-                strict=True, raises=AssertionError, reason="edge/images: /readyz is content with any byte that is free"
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize("left_bytes", [NOTHING_LEFT, ROOM_FOR_ONE])
 async def test_b69_full_picture_store(mesh: Service, disk_of: DiskOf, left_bytes: int) -> None:
     """Every answer either has a whole picture at its URL, or is STORE_FULL and has none; back by itself."""
     image = photo(png_bytes=PICTURE_BYTES)
@@ -210,9 +199,6 @@ async def test_b69_read_only_picture_store(mesh: Service, disk_of: DiskOf) -> No
         assert whole_picture(await mesh.client.get(answer.data["annotated_image_url"]))
 
 
-@pytest.mark.xfail(
-    strict=True, raises=json.JSONDecodeError, reason="edge/request_log: the next line is glued to one that was cut off"
-)
 async def test_b69_full_log_folder_leaves_whole_lines(mesh: Service, disk_of: DiskOf) -> None:
     """What is in the log afterwards can be read, every line of it."""
     disk = disk_of(MIB)
