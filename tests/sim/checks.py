@@ -69,7 +69,7 @@ class Checks:
                 self._saw(event)
                 self.heard[target].status(event, ours=f"{self._edge.edge_id}-")
             case ev.HealthTold(_, target, serving) if target in self.heard and not serving:
-                self.heard[target].bad_news("Watch")
+                self.heard[target].bad_news(now_s, "Watch")
             case ev.ProbeEnded(_, target, result) if target in self.heard:
                 self.heard[target].probe_ended(now_s, result)
             case ev.ConnectionLost(_, target) if target in self.heard:
@@ -139,9 +139,9 @@ class Checks:
         elif strikes:
             self._struck(client, target, auth=code is ev.Code.UNAUTHENTICATED, poisoned=poisoned)
         elif own_word:
-            heard.bad_news(reason)
+            heard.bad_news(now_s, reason)
         elif drains:
-            heard.bad_news(reason)
+            heard.bad_news(now_s, reason)
             heard.drains(now_s)
         elif code is ev.Code.RESOURCE_EXHAUSTED and reason == "BUSY":
             heard.busy_until_s = now_s + fixed.BUSY_WAIT_MIN_S
@@ -294,6 +294,8 @@ class Checks:
         for target in self._online - online - {self._blamed}:
             why = self.heard[target].forbids(now_s) if target in self.heard else "closed"
             self._require(why or target not in edge.config.workers, "needless", f"{target} is out for no reason")
+        for target in online - self._online:
+            self.heard[target].returned()
         self._online = online
         if isinstance(event, ev.CallEnded):
             self._check_brake(endpoints)

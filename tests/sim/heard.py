@@ -42,6 +42,8 @@ class Heard:
     good: int = 0
     """Good probes in a row, begun after the last bad news."""
     bad: int = 0
+    bad_s: float = -math.inf
+    """When it last took itself out."""
     overtaken: bool = False
     """Bad news came while the running probe was on its way."""
     old_password: bool = False
@@ -87,7 +89,11 @@ class Heard:
 
     def went_out_since(self, since_s: float) -> bool:
         """Whether it is out, or may have been for a call that failed."""
-        return self.out or self.struck_s >= since_s
+        return self.out or max(self.struck_s, self.bad_s) >= since_s
+
+    def returned(self) -> None:
+        """The pool has it back."""
+        self.ejected = False
 
     def probe_began(self) -> None:
         """A probe is on its way."""
@@ -110,11 +116,12 @@ class Heard:
         self.good += 1
         enough = 1 if self.ejected else self.health.healthy_threshold
         if self.good >= enough and now_s >= self.cooldown_s:
-            self.out = self.ejected = False
+            self.out = False
 
-    def bad_news(self, why: str) -> None:
+    def bad_news(self, now_s: float, why: str) -> None:
         """It takes itself out."""
         self.out, self.why, self.good, self.overtaken = True, why, 0, True
+        self.bad_s = now_s
 
     def status(self, told: ev.StatusTold, *, ours: str) -> None:
         """Its own account of itself."""
@@ -122,14 +129,14 @@ class Heard:
             if self.boot or self.draining:
                 self.booted_s = told.now_s
             if self.draining:
-                self.bad_news("new process")
+                self.bad_news(told.now_s, "new process")
             self.boot, self.draining = told.boot_id, False
         self.taken = told.taken and not told.call_id.startswith(ours)
         self.capabilities = told.capabilities
         if not told.taken:
             self.busy_until_s = told.now_s
         if told.cause is not None:
-            self.bad_news(f"status: {told.cause}")
+            self.bad_news(told.now_s, f"status: {told.cause}")
             if told.cause is ev.Cause.DRAINING:
                 self.drains(told.now_s)
 
@@ -170,7 +177,7 @@ class Heard:
             self.auth_floor_s = max(self.auth_floor_s, until_s)
         else:
             self.floor_s = max(self.floor_s, until_s)
-        self.bad_news("a call failed on it")
+        self.bad_news(now_s, "a call failed on it")
         self.ejected = True
 
     def shorten(self, to_s: float) -> None:
