@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from google.protobuf.message import Message
 
 DetailValue = float | int | str
+
+
+@dataclass(slots=True)
+class CallTrace:
+    """Where a call went, filled while it runs, so that it is known even when its client leaves."""
+
+    call_id: str = ""
+    """As it stands in the workers' logs and in the pool's."""
+    workers: list[str] = field(default_factory=list)
+    """One address for each attempt, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +39,7 @@ class Call:
     """Who sends it, such as the address of the peer; empty: not known. Never leaves the edge, never in a log."""
     on_progress: Callable[[Message, int], None] | None = None
     """For RPCs that stream: every progress message as it arrives, with the number of the attempt (from 1)."""
+    trace: CallTrace = field(default_factory=CallTrace, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
