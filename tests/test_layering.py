@@ -42,6 +42,7 @@ HARMLESS = {
     "heapq",
     "ipaddress",
     "math",
+    "operator",
     "random",
     "re",
     "statistics",

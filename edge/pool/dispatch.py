@@ -112,7 +112,7 @@ class Dispatch:
     def _start(self, request: Request, endpoint: Endpoint, now_s: float) -> None:
         self._admission.start(request, now_s)
         self._leases.take(endpoint.target, request.call_id, now_s, slow=request.slow)
-        self._fleet.place(endpoint, now_s)
+        self._fleet.used(endpoint, now_s)
         if self._brake.on:
             self._brake.started(endpoint, request.call_id, now_s)
         if self._blame.holds(request, now_s):  # from now on to this one

@@ -125,6 +125,8 @@ class Endpoint:
         self.name = name
         """The `dns:///name:port` that led to it."""
         self.health = health
+        self.turn = 0
+        """Who gets the next call: of those that are free, the lowest."""
         self.leaving = False
         """No longer of the pool: gets no new calls."""
         self.awaits_replacement = False

@@ -45,6 +45,7 @@ class Fleet:
         self._outbox = outbox
         self._agenda = agenda
         self._leases = leases
+        self._turns = 0
         self._leaving: set[str] = set()
         self._back_s = -math.inf
         """End of the first cooldown that ends, until something changes."""
@@ -58,7 +59,14 @@ class Fleet:
 
     def make(self, target: Target) -> Endpoint:
         """A new endpoint, not yet of the fleet."""
-        return Endpoint(target.address, primary=target.primary, health=self.health, name=target.name)
+        endpoint = Endpoint(target.address, primary=target.primary, health=self.health, name=target.name)
+        self._to_the_end(endpoint)
+        return endpoint
+
+    def _to_the_end(self, endpoint: Endpoint) -> None:
+        """Everybody else is to get a call before it."""
+        self._turns += 1
+        endpoint.turn = self._turns
 
     def members(self) -> tuple[Endpoint, ...]:
         """Those that are not leaving, in the order of the configuration."""
@@ -92,6 +100,11 @@ class Fleet:
         if endpoint.leaving and lease is None:
             self.close(endpoint)
 
+    def used(self, endpoint: Endpoint, now_s: float) -> None:
+        """It gets a call."""
+        self.place(endpoint, now_s)  # first out of the line, where its turn is its place
+        self._to_the_end(endpoint)
+
     def busy(self, endpoint: Endpoint, until_s: float) -> None:
         """It refused as busy: leave it alone until then."""
         endpoint.busy_until_s = until_s
@@ -106,7 +119,7 @@ class Fleet:
         if self._is_here(endpoint):
             del self.by_target[endpoint.target]
             self._leaving.discard(endpoint.target)
-            self.ranks.remove(endpoint.target)
+            self.ranks.remove(endpoint)
             self._leases.forget(endpoint.target)
             self._outbox.add(ev.Close(endpoint.target))
 

@@ -90,7 +90,8 @@ class Pool:
         now_s = event.now_s
         self._handlers[type(event)](event)
         self._agenda.run(now_s)
-        self._roster.settle(now_s)
+        if self._roster.outgoing:
+            self._roster.settle(now_s)
         if self._requests.admission.anyone_waits:
             self._dispatch.run(now_s)
         return self._outbox.empty()

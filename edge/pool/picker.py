@@ -1,17 +1,61 @@
 """Which free worker gets a request.
 
-Online endpoints stand in two tiers, primaries and backups, and in each the free ones in the order in which they became
-free: the one idle for longest is first. The same again for those that have a capability, as soon as a request asks for
-it. Everything is kept up to date endpoint by endpoint (`Ranks.place`), so that a pick looks at nobody else.
+Online endpoints stand in two tiers, primaries and backups, and in each the free ones in the order of their last use:
+the one whose last call began longest ago is first. The same again for those that have a capability, as soon as a
+request asks for it. Everything is kept up to date endpoint by endpoint (`Ranks.place`), so that a pick looks at nobody
+else.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from bisect import bisect_left
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from operator import attrgetter
 
 from edge.pool.endpoint import Endpoint
+
+_turn = attrgetter("turn")
+
+
+class Line:
+    """Free endpoints in the order of their turns."""
+
+    __slots__ = ("_endpoints",)
+
+    def __init__(self) -> None:
+        self._endpoints: list[Endpoint] = []
+
+    def __bool__(self) -> bool:
+        """Whether anybody stands there."""
+        return bool(self._endpoints)
+
+    def __contains__(self, endpoint: Endpoint) -> bool:
+        """Whether this one does."""
+        line = self._endpoints
+        place = bisect_left(line, endpoint.turn, key=_turn)
+        return place < len(line) and line[place] is endpoint
+
+    def add(self, endpoint: Endpoint) -> None:
+        """It stands at its place, if it did not before."""
+        line = self._endpoints
+        place = bisect_left(line, endpoint.turn, key=_turn)
+        if place == len(line) or line[place] is not endpoint:
+            line.insert(place, endpoint)
+
+    def discard(self, endpoint: Endpoint) -> None:
+        """It does not stand there."""
+        line = self._endpoints
+        place = bisect_left(line, endpoint.turn, key=_turn)
+        if place < len(line) and line[place] is endpoint:
+            del line[place]
+
+    def first(self, tried: Collection[str]) -> Endpoint | None:
+        """Whose turn it is, but for those in `tried`."""
+        for endpoint in self._endpoints:
+            if endpoint.target not in tried:
+                return endpoint
+        return None
 
 
 @dataclass(slots=True, eq=False)
@@ -21,8 +65,8 @@ class Tier:
     online: set[str] = field(default_factory=set)
     slow: set[str] = field(default_factory=set)
     """Those whose slot a slow call holds."""
-    free: OrderedDict[str, Endpoint] = field(default_factory=OrderedDict)
-    trial: OrderedDict[str, Endpoint] = field(default_factory=OrderedDict)
+    free: Line = field(default_factory=Line)
+    trial: Line = field(default_factory=Line)
     """Free as well, but only for a trial call (`edge.pool.brake`)."""
 
     def any_online(self, tried: Collection[str]) -> bool:
@@ -32,35 +76,25 @@ class Tier:
         return len(self.online) > sum(target in self.online for target in tried)
 
     def first(self, tried: Collection[str], *, trial: bool) -> Endpoint | None:
-        """The free one idle for longest that is not in `tried`; one on trial before all others, where one may be."""
-        if trial and self.trial and (endpoint := _first(self.trial, tried)) is not None:
+        """The free one whose turn it is, not in `tried`; one on trial before all others, where one may be."""
+        if trial and self.trial and (endpoint := self.trial.first(tried)) is not None:
             return endpoint
-        return _first(self.free, tried)
+        return self.free.first(tried)
 
-    def forget(self, target: str) -> None:
+    def forget(self, endpoint: Endpoint) -> None:
         """It is offline, or gone."""
-        self.online.discard(target)
-        self.slow.discard(target)
-        self.free.pop(target, None)
-        self.trial.pop(target, None)
+        self.online.discard(endpoint.target)
+        self.slow.discard(endpoint.target)
+        self.free.discard(endpoint)
+        self.trial.discard(endpoint)
 
     def place(self, endpoint: Endpoint, *, free: bool, slow: bool) -> None:
         """One that is online here: whether its slot may be used, and whether a slow call holds it."""
-        target = endpoint.target
-        (self.slow.add if slow else self.slow.discard)(target)
+        (self.slow.add if slow else self.slow.discard)(endpoint.target)
         here, elsewhere = (self.trial, self.free) if endpoint.on_trial else (self.free, self.trial)
-        elsewhere.pop(target, None)
-        if free:
-            here[target] = endpoint  # one that was free before keeps its place
-        else:
-            here.pop(target, None)
-
-
-def _first(free: OrderedDict[str, Endpoint], tried: Collection[str]) -> Endpoint | None:
-    for target, endpoint in free.items():
-        if target not in tried:
-            return endpoint
-    return None
+        if elsewhere:
+            elsewhere.discard(endpoint)
+        (here.add if free else here.discard)(endpoint)
 
 
 @dataclass(slots=True, eq=False)
@@ -84,32 +118,28 @@ class Ranks:
         self._standing: dict[str, tuple[bool, frozenset[str]]] = {}
         """By target: what put it there."""
 
-    def place(self, endpoint: Endpoint, *, free: bool, slow: bool) -> bool:
-        """Bring everything up to date for one endpoint; whether it is online now and was not, or the other way round.
-
-        `free`: it is online and its slot may be used. `slow`: a slow call holds its slot.
-        """
+    def place(self, endpoint: Endpoint, *, free: bool, slow: bool) -> None:
+        """Bring everything up to date for one endpoint. `free`: its slot may be used. `slow`: a slow call holds it."""
         target = endpoint.target
         if not endpoint.online:
-            return self.remove(target)
+            self.remove(endpoint)
+            return
         standing = (endpoint.primary, endpoint.capabilities)
-        known = self._standing.get(target)
-        if standing != known:
-            self.remove(target)
+        if standing != self._standing.get(target):
+            self.remove(endpoint)
             self._members[target], self._standing[target] = endpoint, standing
             self._tiers[target] = tuple(self._tiers_for(endpoint))
             for tier in self._tiers[target]:
                 tier.online.add(target)
         for tier in self._tiers[target]:
             tier.place(endpoint, free=free, slow=slow)
-        return known is None
 
-    def remove(self, target: str) -> bool:
-        """It is offline, or gone; whether it was online."""
-        for tier in self._tiers.pop(target, ()):
-            tier.forget(target)
-        self._members.pop(target, None)
-        return self._standing.pop(target, None) is not None
+    def remove(self, endpoint: Endpoint) -> None:
+        """It is offline, or gone."""
+        for tier in self._tiers.pop(endpoint.target, ()):
+            tier.forget(endpoint)
+        self._members.pop(endpoint.target, None)
+        self._standing.pop(endpoint.target, None)
 
     @property
     def any_online(self) -> bool:
@@ -138,7 +168,7 @@ class Ranks:
     def is_free(self, endpoint: Endpoint, *, trial: bool) -> bool:
         """Whether this one may get a request now. `trial`: one on trial may."""
         tier = self._everyone.primary if endpoint.primary else self._everyone.backup
-        return endpoint.target in (tier.trial if endpoint.on_trial and trial else tier.free)
+        return endpoint in (tier.trial if endpoint.on_trial and trial else tier.free)
 
     def pick(
         self, tried: Collection[str] = (), capability: str = "", *, spill: bool = False, trial: bool = False
@@ -172,7 +202,7 @@ class Ranks:
                     tier = group.primary if endpoint.primary else group.backup
                     everyone = self._tiers[target][0]
                     tier.online.add(target)
-                    free = target in everyone.free or target in everyone.trial
+                    free = endpoint in everyone.free or endpoint in everyone.trial
                     tier.place(endpoint, free=free, slow=target in everyone.slow)
                     self._tiers[target] = (*self._tiers[target], tier)
         return group

@@ -12,7 +12,7 @@ from functools import partial
 
 from edge.pool import config as fixed
 from edge.pool import events as ev
-from edge.pool.agenda import Agenda
+from edge.pool.agenda import Agenda, look_again
 from edge.pool.config import PoolConfig, Target
 from edge.pool.endpoint import Endpoint
 from edge.pool.fleet import Fleet
@@ -29,7 +29,7 @@ class Roster:
         self._leases = leases
         self._outbox = outbox
         self._agenda = agenda
-        self._outgoing: list[Endpoint] = []
+        self.outgoing: list[Endpoint] = []
         """Those that are to leave as soon as somebody else is online."""
         self._serve_until_s = 0.0
 
@@ -59,32 +59,30 @@ class Roster:
     def _say_goodbye(self, going: list[Endpoint], now_s: float) -> None:
         """Let them leave now, or have those that are online wait for their replacement."""
         online = [endpoint for endpoint in going if endpoint.online]
-        self._outgoing = online if len(online) == self._fleet.ranks.online() else []
+        self.outgoing = online if len(online) == self._fleet.ranks.online() else []
         for endpoint in going:
-            if endpoint in self._outgoing:
+            if endpoint in self.outgoing:
                 endpoint.awaits_replacement = True
                 endpoint.remember(now_s, "is to leave, serves until it is replaced")
             else:
                 self._leave(endpoint, now_s)
-        if self._outgoing:
+        if self.outgoing:
             self._serve_until_s = now_s + fixed.REPLACE_WAIT_S
-            self._agenda.at(self._serve_until_s, self.settle)
+            self._agenda.at(self._serve_until_s, look_again)
             self._log("warning", "replacement_awaited", workers=[e.target for e in online], wait_s=fixed.REPLACE_WAIT_S)
 
     def settle(self, now_s: float) -> None:
         """Whoever waits to be replaced leaves when it is, when it serves no longer, or when the wait is over."""
-        if not self._outgoing:
-            return
-        serving = [endpoint for endpoint in self._outgoing if endpoint.online]
+        serving = [endpoint for endpoint in self.outgoing if endpoint.online]
         replaced = self._fleet.ranks.online() > len(serving)
         over = now_s >= self._serve_until_s
-        if not replaced and not over and len(serving) == len(self._outgoing):
+        if not replaced and not over and len(serving) == len(self.outgoing):
             return
         if over and not replaced:
             self._log("warning", "workers_left_unreplaced", workers=[endpoint.target for endpoint in serving])
-        outgoing, self._outgoing = self._outgoing, [] if replaced or over else serving
+        outgoing, self.outgoing = self.outgoing, [] if replaced or over else serving
         for endpoint in outgoing:
-            if endpoint not in self._outgoing:
+            if endpoint not in self.outgoing:
                 self._leave(endpoint, now_s)
 
     def _leave(self, endpoint: Endpoint, now_s: float) -> None:

@@ -152,16 +152,16 @@ def test_another_call_in_the_slot_proves_that_ours_has_left_it() -> None:
     assert leases.told("w:1", asked_s=21.0, call_id="another-edge-7")
 
 
-def worker(target: str, *, primary: bool = True, can: str = "") -> Endpoint:
+def worker(target: str, turn: int, *, primary: bool = True, can: str = "") -> Endpoint:
     """One that is online."""
     endpoint = Endpoint(target, primary=primary, health=HealthCheckConfig())
+    endpoint.turn = turn
     endpoint.probe_ended(0.0, ProbeResult.GOOD, "")
     endpoint.capabilities = frozenset({can} if can else ())
     return endpoint
 
 
 def ranks(*free: Endpoint, busy: tuple[Endpoint, ...] = ()) -> Ranks:
-    """These became free in this order."""
     made = Ranks()
     for endpoint in (*free, *busy):
         made.place(endpoint, free=endpoint not in busy, slow=False)
@@ -173,18 +173,18 @@ def picked(pool: Ranks, tried: tuple[str, ...] = (), capability: str = "", **how
     return None if endpoint is None else endpoint.target
 
 
-P1, P2, B1 = worker("p1"), worker("p2"), worker("b1", primary=False)
+P1, P2, B1 = worker("p1", 1), worker("p2", 2), worker("b1", 3, primary=False)
 
 
-def test_the_one_idle_for_longest_is_first() -> None:
-    pool = ranks(P1, P2)
+def test_the_one_whose_last_use_is_longest_ago_is_first_whenever_it_became_free() -> None:
+    pool = ranks(P2, P1)
     assert picked(pool) == "p1"
     pool.place(P1, free=True, slow=False)
-    assert picked(pool) == "p1", "being looked at again changes nothing"
     pool.place(P1, free=False, slow=False)
-    assert picked(pool) == "p2"
+    assert picked(pool) == "p2", "it stood there once"
+    pool.place(P1, free=False, slow=False)
     pool.place(P1, free=True, slow=False)
-    assert picked(pool) == "p2"
+    assert picked(pool) == "p1"
 
 
 def test_primaries_get_the_work_even_when_they_are_full() -> None:
@@ -199,7 +199,7 @@ def test_backups_help_when_no_primary_is_online_or_all_have_been_tried() -> None
     assert picked(ranks(B1)) == "b1"
     assert picked(ranks(P1, B1), tried=("p1",)) == "b1"
     pool = ranks(P1, B1)
-    pool.remove("p1")
+    pool.remove(P1)
     assert picked(pool) == "b1"
     assert pool.at_work.online == {"b1"}
 
@@ -212,7 +212,8 @@ def test_a_tried_worker_is_never_picked_again() -> None:
 
 
 def test_a_capability_is_preferred_waited_for_and_done_without_when_nobody_has_it() -> None:
-    able, plain, backup = worker("able", can="growth"), worker("plain"), worker("b1", primary=False, can="growth")
+    plain, able = worker("plain", 1), worker("able", 2, can="growth")
+    backup = worker("b1", 3, primary=False, can="growth")
     pool = ranks(plain, able, backup)
     assert picked(pool) == "plain"
     assert picked(pool, capability="growth") == "able"
@@ -230,7 +231,7 @@ def test_a_capability_is_preferred_waited_for_and_done_without_when_nobody_has_i
 
 
 def test_one_on_trial_is_used_only_for_a_trial_and_then_first() -> None:
-    suspect, sound = worker("suspect"), worker("sound")
+    suspect, sound = worker("suspect", 2), worker("sound", 1)
     suspect.on_trial = True
     pool = ranks(sound, suspect)
     assert picked(pool) == "sound"
