@@ -27,7 +27,12 @@ SETTINGS = {"health_check": HealthCheckConfig, "dispatch": DispatchConfig}
 
 BY_CALLS = {passive.Meaning.AUTH: Cause.AUTH, passive.Meaning.FAILED: Cause.PASSIVE}
 """Causes that calls bring about, and not the worker's own word."""
-IN_TIME = "`DEADLINE_EXCEEDED`, where the right-hand side fits"
+BY_TIME = {
+    passive.Meaning.SLOW: "`DEADLINE_EXCEEDED` after a full attempt's time, with progress reported after a share of"
+    f" {config.PROGRESS_SHARE:g} of it",
+    passive.Meaning.OUT_OF_TIME: "`DEADLINE_EXCEEDED` before a full attempt's time",
+}
+"""What `passive.meaning_of` tells apart by time and progress, not by code and reason."""
 
 
 class PageError(Exception):
@@ -133,12 +138,17 @@ def ends() -> str:
     words = words_of(passive, "Meaning")
     rows = []
     for meaning in passive.Meaning:
-        codes = [f"`{code}`" for code, means in passive.BY_CODE.items() if means is meaning]
+        codes = [ended_with(code) for code, means in passive.BY_CODE.items() if means is meaning]
         codes += [
             f"`{code}` with `{reason}`" for (code, reason), means in passive.BY_REASON.items() if means is meaning
         ]
-        rows.append([", ".join(codes) or IN_TIME, words[meaning.name]])
+        rows.append([", ".join(codes) or BY_TIME[meaning], words[meaning.name]])
     return grid(["the call ended with", "what it means"], rows)
+
+
+def ended_with(code: events.Code) -> str:
+    """A code, as a cell has it."""
+    return f"`{code}` (unless as below)" if code is events.Code.DEADLINE_EXCEEDED else f"`{code}`"
 
 
 def settings() -> str:
