@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -65,18 +65,17 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         file = ConfigFile.of(options.config)
         settings = parse(file.content)
-        check_tls_files(settings.tls)
-        driver = Driver(settings.pool(), settings.shared_password.get_secret_value(), settings.worker_tls)
-    except (ConfigError, ChannelSecurityError) as error:
-        for line in str(error).splitlines():
-            sys.stderr.write(f"hairmesh-edge: {options.config}: {line}\n")
-        sys.exit(2)
+    except ConfigError as error:
+        _refuse(options.config, str(error).splitlines())
+    complaints = list(_wrong_outside(settings, folders=options.check))
+    if options.check and (mode := loose_permissions(options.config)):
+        sys.stderr.write(f"hairmesh-edge: {options.config}: warning: holds passwords and has mode {mode}\n")
+    if complaints:
+        _refuse(options.config, complaints)
     if options.check:
-        if mode := loose_permissions(options.config):
-            sys.stderr.write(f"hairmesh-edge: {options.config}: warning: holds passwords and has mode {mode}\n")
-        _check_writable({"static.dir": settings.static.dir, "request_log.path": settings.request_log.path.parent})
         sys.stdout.write(f"hairmesh-edge: {options.config}: configuration is good\n")
         return
+    driver = Driver(settings.pool(), settings.shared_password.get_secret_value(), settings.worker_tls)
     listener = _listener(settings)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the file is watched; it has just been read
     for number in (signal.SIGINT, signal.SIGTERM):  # uvicorn stops in order, then raises the signal again: all is well
@@ -149,13 +148,32 @@ def _end_without_address(settings: Settings, error: OSError) -> NoReturn:
     sys.exit(3)
 
 
-def _check_writable(folders: Mapping[str, Path]) -> None:
-    """Exit with status 2 unless every folder is there, or can be made, and takes new files."""
-    for key, folder in folders.items():
+def _refuse(config: Path, complaints: Iterable[str]) -> NoReturn:
+    """Exit with status 2, having said every complaint."""
+    for complaint in complaints:
+        sys.stderr.write(f"hairmesh-edge: {config}: {complaint}\n")
+    sys.exit(2)
+
+
+def _wrong_outside(settings: Settings, *, folders: bool) -> Iterator[str]:
+    """What is wrong with the files that the configuration names, and with its folders if asked.
+
+    A folder must be there, or be one that can be made, and take new files.
+    """
+    try:
+        check_tls_files(settings.tls)
+    except ConfigError as error:
+        yield str(error)
+    try:
+        settings.worker_tls.read()
+    except ChannelSecurityError as error:
+        yield str(error)
+    if not folders:  # made when the edge starts
+        return
+    for key, folder in (("static.dir", settings.static.dir), ("request_log.path", settings.request_log.path.parent)):
         existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
         if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-            sys.stderr.write(f"hairmesh-edge: {key}: {existing} is no folder that can be written\n")
-            sys.exit(2)
+            yield f"{key}: {existing} is no folder that can be written"
 
 
 def server_config(settings: Settings, app: ASGIApp) -> uvicorn.Config:

@@ -7,6 +7,7 @@ there: `edge.pool.config`, `edge.upstream.channel`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -26,7 +27,7 @@ from pydantic import (
     model_validator,
 )
 
-from edge.pool.config import DispatchConfig, HealthCheckConfig, PoolConfig
+from edge.pool.config import DispatchConfig, HealthCheckConfig, PoolConfig, PoolConfigError
 from edge.upstream.channel import ChannelSecurity, ChannelSecurityError, check_password, is_loopback
 from hairmesh import pem, wire
 
@@ -52,6 +53,8 @@ def _check_admin_token(token: SecretStr) -> SecretStr:
         raise ValueError("only printable ASCII without a space at either end: HTTP headers carry nothing else")
     if len(text) < ADMIN_TOKEN_MIN_CHARACTERS:
         raise ValueError(f"must have at least {ADMIN_TOKEN_MIN_CHARACTERS} characters")
+    if problem := wire.placeholder_problem(text):
+        raise ValueError(problem)
     return token
 
 
@@ -212,29 +215,51 @@ class Settings(_Section):
 
     @model_validator(mode="after")
     def _check_whole(self) -> Self:
+        if complaints := list(self._contradictions()):
+            raise ValueError("\n".join(complaints))
+        return self
+
+    def _contradictions(self) -> Iterator[str]:
+        """What is wrong between the keys, each of which is good by itself."""
         if self.shared_password in self.admin_tokens:
-            raise ValueError("admin_tokens: must differ from shared_password, which every worker knows")
-        for target in self.pool().workers:
-            self.worker_tls.check_target(target)
-        if not is_loopback(self.listen):
-            if self.public_base_url is None:
-                raise ValueError("public_base_url: must be given where listen is not on loopback")
-            if self.tls.cert is None and not self.tls.insecure:
-                raise ValueError(
-                    "listen: plain HTTP off loopback: give tls.cert and tls.key, or allow it in words with"
-                    ' "tls": {"insecure": true}'
-                )
-        public = urlsplit(self.picture_base_url)
+            yield "admin_tokens: must differ from shared_password, which every worker knows"
+        try:
+            for target in self.pool().workers:
+                self.worker_tls.check_target(target)
+        except (PoolConfigError, ChannelSecurityError) as error:
+            yield str(error)
+        off_loopback = not is_loopback(self.listen)
+        if off_loopback and self.public_base_url is None:
+            yield "public_base_url: must be given where listen is not on loopback"
+        if off_loopback and self.tls.cert is None and not self.tls.insecure:
+            yield (
+                "listen: plain HTTP off loopback: give tls.cert and tls.key, or allow it in words with"
+                ' "tls": {"insecure": true}'
+            )
+        public = urlsplit(self.public_base_url or "")
         if public.scheme == "http" and not is_loopback(f"{public.hostname}:80") and not self.tls.insecure:
-            raise ValueError(
+            yield (
                 "public_base_url: pictures of patients over plain HTTP: use https, or allow it in words with"
                 ' "tls": {"insecure": true}'
             )
-        return self
+
+
+_UNOBJECTIONABLE: Mapping[str, object] = {
+    "tls": {"insecure": True},
+    "public_base_url": "https://host.invalid",
+    "workers": ["127.0.0.1:1"],
+    "primary_workers": [],
+    "shared_password": "-",
+    "worker_tls": {"insecure": True},
+}
+"""Put in the place of what is wrong by itself, so that contradictions between all the other keys are found too. The
+defaults do for keys that are not here."""
+_GO_TOGETHER = {"workers": "primary_workers"}
+"""The second means nothing without the first."""
 
 
 def parse(text: bytes) -> Settings:
-    """Settings from the text of a configuration file; raises `ConfigError`, one line per complaint."""
+    """Settings from the text of a configuration file; raises `ConfigError`, one line for each and every complaint."""
     try:
         content: Any = orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -244,8 +269,16 @@ def parse(text: bytes) -> Settings:
     try:
         return Settings.model_validate_json(text, strict=True)
     except ValidationError as error:
-        complaints = error.errors(include_url=False, include_input=False, include_context=False)
-        raise ConfigError("\n".join(_complaint(**item) for item in complaints)) from None
+        complaints, wrong = _complaints(error)
+    if wrong:
+        wrong |= {_GO_TOGETHER[key] for key in wrong & _GO_TOGETHER.keys()}
+        others = {key: value for key, value in content.items() if key not in wrong}
+        stand_ins = {key: value for key, value in _UNOBJECTIONABLE.items() if key in wrong}
+        try:
+            Settings.model_validate_json(orjson.dumps(others | stand_ins), strict=True)
+        except ValidationError as error:
+            complaints += _complaints(error)[0]
+    raise ConfigError("\n".join(complaints))
 
 
 _WORDS = {
@@ -254,6 +287,12 @@ _WORDS = {
     "missing": "must be given",
     "none_required": "is not built yet and must be null",
 }
+
+
+def _complaints(error: ValidationError) -> tuple[list[str], set[str]]:
+    """What is wrong, and the keys of the file that are so by themselves."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    return [_complaint(**item) for item in found], {str(item["loc"][0]) for item in found if item["loc"]}
 
 
 def _complaint(*, type: str, loc: tuple[int | str, ...], msg: str, **_: object) -> str:  # noqa: A002  (pydantic's name)

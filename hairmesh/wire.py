@@ -25,10 +25,21 @@ MAX_OUTPUT_SIDE_PX = 4096
 """Long side of a picture in an answer: at most so long, so that even a picture that does not compress fits in."""
 
 
+PLACEHOLDERS = ("change-me", "replace-me")
+"""How passwords and tokens of the example configurations begin. They are public: none that begins so is a secret."""
+
+
+def placeholder_problem(secret: str) -> str:
+    """What to do where an example's placeholder was left in its place; empty for any other secret."""
+    return "is still the example's placeholder: write one of your own" if secret.startswith(PLACEHOLDERS) else ""
+
+
 def password_problem(password: str) -> str:
-    """Why gRPC metadata could not carry `password`; empty when it can. Never a piece of it."""
+    """Why `password` cannot be used between edge and workers; empty when it can. Never a piece of it."""
     if not password:
         return "is empty"
+    if problem := placeholder_problem(password):
+        return problem
     if not (password.isascii() and password.isprintable()):
         return "only printable ASCII: gRPC metadata carries nothing else"
     if password != password.strip():

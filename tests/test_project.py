@@ -117,6 +117,12 @@ def test_readme_names_both_commands() -> None:
     assert "make demo" in readme
 
 
-def test_example_configurations_parse() -> None:
-    edge.settings.parse((ROOT / "edge_config.example.json").read_bytes())
-    worker.settings.load(ROOT / "worker_config.example.json", {})
+def test_example_configurations_parse_but_for_their_secrets() -> None:
+    example = (ROOT / "edge_config.example.json").read_text()
+    with pytest.raises(edge.settings.ConfigError, match=r"^shared_password: .*\nadmin_tokens\.0: .*$"):
+        edge.settings.parse(example.encode())
+    edge.settings.parse(example.replace("change-me", "own").encode())
+    example = (ROOT / "worker_config.example.json").read_text()
+    with pytest.raises(worker.settings.SettingsError, match=r"accept_passwords\.0: is still the example's placeholder"):
+        worker.settings.parse(example, {}, origin="w.json")
+    worker.settings.parse(example.replace("replace-me", "own"), {}, origin="w.json")

@@ -159,7 +159,10 @@ class HealthSettings(_Section):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.min_free_gb and self.resume_free_gb < self.min_free_gb:
-            raise ValueError("resume_free_gb is below min_free_gb")
+            raise ValueError(
+                "resume_free_gb is below min_free_gb: set both, in the environment HEALTH_MIN_FREE_GB and"
+                " HEALTH_RESUME_FREE_GB"
+            )
         if len({dependency.name for dependency in self.deps}) < len(self.deps):
             raise ValueError("deps: two of them have the same name")
         return self

@@ -57,9 +57,20 @@ def test_a_bad_configuration_is_refused(tmp_path: Path, capsys: pytest.CaptureFi
     assert "SENTINEL" not in said
 
 
-def test_files_that_the_configuration_names_must_be_there(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_as_it_is_only_lacks_secrets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--config", str(EXAMPLE), "--check") == 2
-    assert "workers-ca.pem" in capsys.readouterr().err
+    said = capsys.readouterr().err.splitlines()
+    assert [line.removeprefix(f"hairmesh-edge: {EXAMPLE}: ").partition(": ")[0] for line in said] == [
+        "shared_password",
+        "admin_tokens.0",
+    ]
+    own = {"shared_password": "one of our own", "admin_tokens": ["another one of our own"]}
+    example = {**json.loads(EXAMPLE.read_text()), **own}
+    path = tmp_path / "edge.json"
+    path.write_text(json.dumps(example))
+    path.chmod(0o600)
+    assert run("--config", str(path), "--check") == 2
+    assert "workers-ca.pem" in capsys.readouterr().err, "the files it names must be there"
 
 
 def configuration(folder: Path, **changes: Any) -> str:
@@ -105,6 +116,23 @@ def test_certificates_are_checked_before_anything_starts(
         (said,) = capsys.readouterr().err.splitlines()
         assert f"{next(iter(tls))}: " in said
         assert ".pem" in said
+
+
+def test_everything_that_is_wrong_outside_the_file_is_said_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    path = configuration(
+        tmp_path,
+        tls={"cert": str(tmp_path / "c.pem"), "key": str(tmp_path / "k.pem")},
+        worker_tls={"ca": str(tmp_path / "ca.pem")},
+        static={"dir": str(tmp_path / "file" / "below")},
+        request_log={"path": str(tmp_path / "file" / "log.jsonl")},
+    )
+    assert run("--config", path, "--check") == 2
+    said = capsys.readouterr().err.splitlines()
+    keys = [line.removeprefix(f"hairmesh-edge: {path}: ").partition(": ")[0] for line in said]
+    assert keys == ["tls", "worker_tls", "static.dir", "request_log.path"]
 
 
 @pytest.mark.parametrize("key", ["static.dir", "request_log.path"])

@@ -12,11 +12,18 @@ from pydantic import BaseModel
 from edge.settings import ConfigError, Settings, check_tls_files, parse, read
 
 EXAMPLE = Path(__file__).parents[2] / "edge_config.example.json"
+OWN = {"shared_password": "SENTINEL-1", "admin_tokens": ["SENTINEL-sixteen"]}
+"""What has to be written in the place of the example's placeholders."""
 SMALL: dict[str, Any] = {"workers": ["127.0.0.1:28187"], "shared_password": "SENTINEL-1"}
 
 
 def settings(**changes: Any) -> Settings:
     return parse(json.dumps({**SMALL, **changes}).encode())
+
+
+def example() -> Settings:
+    """The example with secrets of one's own."""
+    return parse(json.dumps(json.loads(EXAMPLE.read_text()) | OWN).encode())
 
 
 def complaint(**changes: Any) -> str:
@@ -26,8 +33,7 @@ def complaint(**changes: Any) -> str:
 
 
 def test_the_example_is_good_and_names_every_key() -> None:
-    example = json.loads(EXAMPLE.read_text())
-    loaded = parse(EXAMPLE.read_bytes())
+    written = json.loads(EXAMPLE.read_text())
 
     def same_keys(written: Any, section: Any) -> None:
         names = set(type(section).model_fields) if isinstance(section, BaseModel) else set(section.__dataclass_fields__)
@@ -37,13 +43,21 @@ def test_the_example_is_good_and_names_every_key() -> None:
             if isinstance(value, BaseModel) or hasattr(value, "__dataclass_fields__"):
                 same_keys(written[name], value)
 
-    same_keys(example, loaded)
+    same_keys(written, example())
+
+
+def test_the_examples_own_secrets_are_refused_each_by_name() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(EXAMPLE.read_bytes())
+    advice = "is still the example's placeholder: write one of your own"
+    assert str(caught.value).splitlines() == [f"shared_password: {advice}", f"admin_tokens.0: {advice}"]
+    assert complaint(shared_password="change-me") == f"shared_password: {advice}"
 
 
 def test_the_example_shows_the_defaults() -> None:
-    example, small = parse(EXAMPLE.read_bytes()), settings()
+    shown, small = example(), settings()
     for name in ("health_check", "dispatch", "limits", "static", "features", "docs", "request_log", "tls"):
-        assert getattr(example, name) == getattr(small, name), name
+        assert getattr(shown, name) == getattr(small, name), name
 
 
 def test_two_keys_are_enough() -> None:
@@ -155,6 +169,33 @@ def test_a_certificate_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^tls: .*cert\.pem: No such file"):
         check_tls_files(settings(tls={"cert": str(tmp_path / "cert.pem"), "key": str(tmp_path / "key.pem")}).tls)
     check_tls_files(settings().tls)
+
+
+@pytest.mark.parametrize(
+    ("changes", "keys"),
+    [
+        ({}, []),
+        ({"admin_tokens": ["SENTINEL-1"]}, ["admin_tokens.0"]),
+        ({"typo": 1, "log_level": "x"}, ["typo", "log_level"]),
+    ],
+)
+def test_contradictions_are_named_whatever_else_is_wrong(changes: dict[str, Any], keys: list[str]) -> None:
+    said = complaint(listen="0.0.0.0:8080", workers=["10.0.0.11:28187"], **changes).splitlines()
+    assert sorted(line.partition(":")[0] for line in said) == sorted([*keys, "workers", "public_base_url", "listen"])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"listen": "0.0.0.0:8080", "public_base_url": "nonsense", "tls": {"insecure": True}},
+        {"listen": "0.0.0.0:8080", "public_base_url": "https://a.example", "tls": {"insecure": 3}},
+        {"workers": ["10.0.0.11:28187"], "worker_tls": {"insecure": "yes"}},
+        {"workers": "10.0.0.11:28187", "primary_workers": ["10.0.0.11:28187"]},
+        {"shared_password": "", "admin_tokens": ["SENTINEL-sixteen"]},
+    ],
+)
+def test_what_is_wrong_by_itself_brings_no_complaint_about_another_key(changes: dict[str, Any]) -> None:
+    assert len(complaint(**changes).splitlines()) == 1
 
 
 def test_missing_keys_are_all_named() -> None:

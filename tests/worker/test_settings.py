@@ -28,7 +28,7 @@ def parsed(text: str = MINIMAL, **environ: str) -> Settings:
 
 
 def test_example_is_valid_and_states_the_defaults() -> None:
-    example = load(ROOT / "worker_config.example.json", {})
+    example = load(ROOT / "worker_config.example.json", {"ACCEPT_PASSWORDS": '["own"]'})
     assert example == Settings(accept_passwords=example.accept_passwords)
 
 
@@ -87,6 +87,11 @@ def test_one_override_leaves_its_neighbours_as_the_file_has_them() -> None:
     assert (health.min_free_gb, health.resume_free_gb) == (1.5, 2.0)
 
 
+def test_a_watermark_raised_alone_is_refused_with_both_variables_named() -> None:
+    with pytest.raises(SettingsError, match="HEALTH_MIN_FREE_GB and HEALTH_RESUME_FREE_GB"):
+        parsed(HEALTH_MIN_FREE_GB="100")
+
+
 def test_command_line_outranks_the_environment(tmp_path: Path) -> None:
     path = tmp_path / "w.json"
     path.write_text(MINIMAL)
@@ -118,6 +123,7 @@ def test_command_line_outranks_the_environment(tmp_path: Path) -> None:
         ({"growth": {"comfyui_url": "http://h"}}, "growth.comfyui_url: is not built yet and must be null"),
         ({"drain_grace_seconds": float("inf")}, "drain_grace_seconds: Input should be a finite number"),
         ({"health": {"min_free_gb": 7}}, "resume_free_gb is below"),
+        ({"accept_passwords": ["replace-me-SENTINEL"]}, "accept_passwords.0: is still the example's placeholder"),
         ({"health": {"stall_after_seconds": {"thinking": 3}}}, "health.stall_after_seconds.thinking"),
         ({"health": {"stall_after_seconds": {"parsing": 0}}}, "greater than 0"),
         ({"health": {"disk_paths": []}}, "health.disk_paths"),
