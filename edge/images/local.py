@@ -25,7 +25,7 @@ from typing import TypeVar
 import structlog
 
 from edge.images.store import ID, StoreError, StoreFullError, new_id
-from edge.images.threads import Threads
+from edge.threads import Threads
 
 THREADS = 8
 MAX_WAITING_BYTES = 32 * 1024 * 1024
