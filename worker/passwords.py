@@ -6,7 +6,9 @@ import hmac
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
+from functools import partial
 from typing import Any, TypeVar
+from urllib.parse import unquote
 
 import grpc
 import structlog
@@ -25,6 +27,9 @@ log = structlog.stdlib.get_logger("worker.passwords")
 
 HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 """The one method that may be called without a password for some of its names: the health servicer decides."""
+
+MAX_PEERS = 10
+"""So many callers are named in one line."""
 
 
 class Credential(Enum):
@@ -65,7 +70,7 @@ class Passwords:
 class PasswordInterceptor(aio.ServerInterceptor):
     """Turns away every call without a good password, before its message is read.
 
-    The log is told of the first one, then of how many there were, at most once in `log_period_s`.
+    The log is told of the first one, then of how many there were and from where, at most once in `log_period_s`.
     """
 
     def __init__(self, passwords: Passwords, *, log_period_s: float, clock: Callable[[], float]) -> None:
@@ -73,6 +78,7 @@ class PasswordInterceptor(aio.ServerInterceptor):
         self._log_period_s = log_period_s
         self._clock = clock
         self._untold = 0
+        self._peers: set[str] = set()
         self._told_s = -math.inf
 
     async def intercept_service(
@@ -86,20 +92,32 @@ class PasswordInterceptor(aio.ServerInterceptor):
             return await continuation(handler_call_details)
         if credential is Credential.NONE and handler_call_details.method == HEALTH_CHECK:
             return await continuation(handler_call_details)
-        self._count(handler_call_details.method, credential)
         # A stream in both directions fits every kind of call, and does not wait for the caller's message.
-        return grpc.stream_stream_rpc_method_handler(_turn_away)
+        return grpc.stream_stream_rpc_method_handler(
+            partial(self._turn_away, method=handler_call_details.method, credential=credential)
+        )
 
-    def _count(self, method: str, credential: Credential) -> None:
+    async def _turn_away(
+        self, _requests: object, context: aio.ServicerContext[Any, Any], *, method: str, credential: Credential
+    ) -> None:
+        self._count(method, credential, address_of(context.peer()))
+        await context.abort_with_status(to_status(Refusal(WorkerReason.WRONG_PASSWORD)))
+
+    def _count(self, method: str, credential: Credential, peer: str) -> None:
         self._untold += 1
+        if len(self._peers) < MAX_PEERS:
+            self._peers.add(peer)
         now_s = self._clock()
         if now_s - self._told_s >= self._log_period_s:
-            log.warning("turned_away", password=credential.value, method=method, calls=self._untold)
+            facts = {"password": credential.value, "method": method, "calls": self._untold}
+            log.warning("turned_away", **facts, peers=sorted(self._peers))
             self._untold, self._told_s = 0, now_s
+            self._peers.clear()
 
 
-async def _turn_away(_requests: object, context: aio.ServicerContext[Any, Any]) -> None:
-    await context.abort_with_status(to_status(Refusal(WorkerReason.WRONG_PASSWORD)))
+def address_of(peer: str) -> str:
+    """Who calls, without the port, which is another one each time; `peer` as gRPC writes it: `ipv4:10.0.0.5:41234`."""
+    return unquote(peer).partition(":")[2].rpartition(":")[0].strip("[]") or peer
 
 
 def _bytes(value: str | bytes) -> bytes:

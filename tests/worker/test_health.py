@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from pathlib import Path
 
 import grpc
 import pytest
 from grpc import aio
 from grpc_health.v1 import health_pb2
 from hair.worker.v1 import worker_service_pb2 as pb
+from structlog.testing import capture_logs
 
 from hairmesh.wire import ANALYZE_SERVICE
 from tests.worker.fakes import FROZEN, HOLDS, LOSES_ACCELERATOR, NO_FACE, OK, FakePipeline, MissingModels
@@ -184,20 +186,23 @@ async def test_answer_found_behind_a_failed_canary_is_not_given(pipeline: FakePi
         assert pipeline.measured == [OK]
 
 
-async def test_full_disk_takes_out_the_worker_but_not_its_life(pipeline: FakePipeline) -> None:
+async def test_full_disk_takes_out_the_worker_but_not_its_life(pipeline: FakePipeline, tmp_path: Path) -> None:
     """Scenario 24."""
-    huge = {"min_free_gb": 1e9, "resume_free_gb": 1e9}
-    async with running(pipeline.load, warm=False, health=huge) as (_worker, client):
-        status = await client.until(lambda status: status.cause == "disk" and "starting" not in status.reasons)
-        assert list(status.reasons) == ["disk_free_below_1000000000.0g"]
-        assert status.live
-        assert await client.check("disk") == NOT_SERVING
-        assert await client.check("liveness") == SERVING
-        code, info, _details = await refused(client.measure(OK))
-        assert (code, info.reason) == (grpc.StatusCode.UNAVAILABLE, "DISK")
-        check = next(check for check in status.checks if check.name == "disk")
-        assert check.evidence["free_gib"] > 0
-        assert check.required
+    huge = {"min_free_gb": 1e9, "resume_free_gb": 1e9, "disk_paths": [str(tmp_path)]}
+    with capture_logs() as lines:
+        async with running(pipeline.load, warm=False, health=huge) as (_worker, client):
+            status = await client.until(lambda status: status.cause == "disk" and "starting" not in status.reasons)
+            assert list(status.reasons) == ["disk_free_below_1000000000.0g"]
+            assert status.live
+            assert await client.check("disk") == NOT_SERVING
+            assert await client.check("liveness") == SERVING
+            code, info, _details = await refused(client.measure(OK))
+            assert (code, info.reason) == (grpc.StatusCode.UNAVAILABLE, "DISK")
+            check = next(check for check in status.checks if check.name == "disk")
+            assert check.evidence["free_gib"] == check.evidence[f"{tmp_path}:free_gib"] > 0
+            assert check.required
+    told = next(line for line in lines if line["event"] == "health" and status.reasons[0] in line["reasons"])
+    assert told["evidence"]["disk"][f"{tmp_path}:free_gib"] > 0
 
 
 async def test_status_tells_who_it_is(client: Client) -> None:
@@ -223,7 +228,7 @@ async def test_status_shows_every_check_with_its_evidence_and_the_call_in_flight
             await call
     evidence = {check.name: set(check.evidence) for check in status.checks}
     assert evidence == {
-        "disk": {"free_gib", "write_ms"},
+        "disk": {"free_gib", f"{Path.cwd()}:free_gib", "write_ms"},
         "dep/comfyui": {"answer_ms", "bad_in_a_row"},
         "models": {"canary_ms"},
         "accelerator": set(),

@@ -7,6 +7,7 @@ import json
 import sys
 from dataclasses import replace
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import grpc
 import pytest
@@ -22,7 +23,7 @@ from structlog.testing import capture_logs
 from hairmesh.wire import ANALYZE_SERVICE, TOKEN_KEY
 from tests.worker.fakes import OK, FakePipeline
 from tests.worker.harness import PASSWORD, QUICK, SERVING, TOKEN, Client, refused, request, running
-from worker.passwords import Credential, Passwords
+from worker.passwords import Credential, PasswordInterceptor, Passwords, address_of
 from worker.server import REFLECTED
 
 WRONG = ((TOKEN_KEY, "wrong"),)
@@ -107,6 +108,42 @@ async def test_a_flood_of_wrong_passwords_is_a_few_lines_that_count_them(pipelin
                 await refused(client.measure(OK, metadata=WRONG))
     told = [line for line in lines if line["event"] == "turned_away"]
     assert [(line["calls"], line["password"]) for line in told] == [(1, "wrong")] * 3
+    assert {tuple(line["peers"]) for line in told} == {("127.0.0.1",)}
+
+
+@pytest.mark.parametrize(
+    ("peer", "address"),
+    [
+        ("ipv4:10.0.0.5:41234", "10.0.0.5"),
+        ("ipv6:%5B2001:db8::7%5D:41234", "2001:db8::7"),
+        ("ipv6:[::1]:41234", "::1"),
+        ("unix:", "unix:"),
+    ],
+)
+def test_a_caller_is_named_by_its_address(peer: str, address: str) -> None:
+    assert address_of(peer) == address
+
+
+async def test_a_line_names_every_caller_since_the_last_one_but_no_more_than_ten() -> None:
+    now_s = 0.0
+    doorman = PasswordInterceptor(passwords("good"), log_period_s=10.0, clock=lambda: now_s)
+
+    async def knock(address: str) -> None:
+        handler: Any = await doorman.intercept_service(AsyncMock(), Mock(method="/M", invocation_metadata=WRONG))
+        await handler.stream_stream(None, Mock(peer=lambda: f"ipv4:{address}:1", abort_with_status=AsyncMock()))
+
+    with capture_logs() as lines:
+        await knock("10.0.0.1")
+        for number in range(15):
+            await knock(f"10.0.1.{number}")
+            await knock(f"10.0.1.{number}")
+        now_s = 10.0
+        await knock("10.0.1.0")
+        now_s = 20.0
+        await knock("10.0.0.2")
+    assert [line["calls"] for line in lines] == [1, 31, 1]
+    assert [len(line["peers"]) for line in lines] == [1, 10, 1]
+    assert lines[-1]["peers"] == ["10.0.0.2"]
 
 
 async def test_big_message_without_a_password_is_turned_away(client: Client) -> None:

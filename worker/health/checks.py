@@ -78,6 +78,8 @@ class DiskReading:
     write_error: str = ""
     write_ms: float | None = None
     write_at_s: float | None = None
+    free_gib_by_path: Mapping[str, float] = field(default_factory=dict)
+    """Free space of each path that answered, GiB."""
 
 
 class DiskCheck:
@@ -103,9 +105,10 @@ class DiskCheck:
             self._out_reason = ""
 
     def result(self) -> CheckResult:
-        """State with hysteresis, and the values behind it."""
+        """State with hysteresis, and the values behind it: the least free space, and that of each path."""
         reading = self._reading
-        values = {"free_gib": reading.free_gib, "write_ms": reading.write_ms}
+        by_path = {f"{path}:free_gib": free_gib for path, free_gib in reading.free_gib_by_path.items()}
+        values = {"free_gib": reading.free_gib, **by_path, "write_ms": reading.write_ms}
         evidence = {name: value for name, value in values.items() if value is not None}
         if self._min_free_gib == 0:
             state = CheckState.OFF

@@ -24,7 +24,7 @@ class DiskProbe:
         self._paths = tuple(paths)
         self._clock = clock
         self._stop = threading.Event()
-        self._free: tuple[float | None, str, float | None] = (None, "", None)
+        self._free: tuple[dict[str, float], str, float | None] = ({}, "", None)
         self._write: tuple[float | None, str, float | None] = (None, "", None)
         self._threads = [
             threading.Thread(target=self._repeat, args=(work, period_s), name=name, daemon=True)
@@ -39,7 +39,8 @@ class DiskProbe:
         """The last answers."""
         free_gib, free_error, free_at_s = self._free
         write_ms, write_error, write_at_s = self._write
-        return DiskReading(free_gib, free_error, free_at_s, write_error, write_ms, write_at_s)
+        least_gib = None if free_error else min(free_gib.values(), default=None)
+        return DiskReading(least_gib, free_error, free_at_s, write_error, write_ms, write_at_s, free_gib)
 
     def start(self) -> None:
         """Begin to look."""
@@ -57,11 +58,13 @@ class DiskProbe:
                 return
 
     def _read_free(self) -> None:
-        try:
-            free_bytes = min(_free_bytes(path) for path in self._paths)
-            self._free = (free_bytes / _GIB, "", self._clock())
-        except OSError as error:
-            self._free = (None, errno_name(error), self._clock())
+        free_gib, error_name = {}, ""
+        for path in self._paths:
+            try:
+                free_gib[_name(path)] = _free_bytes(path) / _GIB
+            except OSError as error:
+                error_name = errno_name(error)
+        self._free = (free_gib, error_name, self._clock())
 
     def _try_write(self) -> None:
         began = time.monotonic()
@@ -82,6 +85,11 @@ def _free_bytes(path: Path) -> int:
     """Bytes that a process without special rights may still write."""
     stat = os.statvfs(path)
     return stat.f_bavail * stat.f_frsize
+
+
+def _name(path: Path) -> str:
+    """The path in full, as text that every message can carry."""
+    return os.fsencode(path.absolute()).decode(errors="backslashreplace")
 
 
 def errno_name(error: OSError) -> str:

@@ -11,7 +11,7 @@ from vision.types import STALL_AFTER_S, Stage
 from worker.doubt import canary_overdue
 from worker.drain import Drain, DrainPhase
 from worker.engine import Engine
-from worker.health.checks import DiskCheck, ModelsCheck, progress_result
+from worker.health.checks import CheckState, DiskCheck, ModelsCheck, progress_result
 from worker.health.disk import DiskProbe
 from worker.health.growth import GrowthCheck
 from worker.health.prober import Dependencies
@@ -144,4 +144,7 @@ def _differ(told: Report, present: Report) -> bool:
 
 def _tell(present: Report) -> None:
     level = log.info if present.cause is None else log.warning
-    level("health", state=present.state, reasons=list(present.reasons), live=present.live)
+    failing = (check for check in present.checks if check.state is CheckState.FAILING and check.evidence)
+    evidence = {check.name: {name: round(value, 3) for name, value in check.evidence.items()} for check in failing}
+    facts = {"evidence": evidence} if evidence else {}
+    level("health", state=present.state, reasons=list(present.reasons), live=present.live, **facts)
