@@ -7,13 +7,13 @@ there: `edge.pool.config`, `edge.upstream.channel`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-import orjson
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -29,7 +29,7 @@ from pydantic import (
 
 from edge.pool.config import DispatchConfig, HealthCheckConfig, PoolConfig, PoolConfigError
 from edge.upstream.channel import ChannelSecurity, ChannelSecurityError, check_password, is_loopback
-from hairmesh import pem, wire
+from hairmesh import config_file, pem, wire
 
 ADMIN_TOKEN_MIN_CHARACTERS = 16
 """Shorter ones can be guessed by trying: nothing counts the tries."""
@@ -261,9 +261,9 @@ _GO_TOGETHER = {"workers": "primary_workers"}
 def parse(text: bytes) -> Settings:
     """Settings from the text of a configuration file; raises `ConfigError`, one line for each and every complaint."""
     try:
-        content: Any = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise ConfigError(f"not JSON: line {error.lineno}, column {error.colno}") from None
+        content = config_file.decode(text)
+    except config_file.ConfigFileError as error:
+        raise ConfigError(str(error)) from None
     if not isinstance(content, dict):
         raise ConfigError("must be a JSON object")
     try:
@@ -275,10 +275,10 @@ def parse(text: bytes) -> Settings:
         others = {key: value for key, value in content.items() if key not in wrong}
         stand_ins = {key: value for key, value in _UNOBJECTIONABLE.items() if key in wrong}
         try:
-            Settings.model_validate_json(orjson.dumps(others | stand_ins), strict=True)
+            Settings.model_validate_json(json.dumps(others | stand_ins), strict=True)
         except ValidationError as error:
             complaints += _complaints(error)[0]
-    raise ConfigError("\n".join(complaints))
+    raise ConfigError("\n".join(config_file.complaints(line for told in complaints for line in told.split("\n"))))
 
 
 _WORDS = {
@@ -305,9 +305,9 @@ def _complaint(*, type: str, loc: tuple[int | str, ...], msg: str, **_: object) 
 def read(path: Path) -> bytes:
     """What the file holds; raises `ConfigError`."""
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigError(str(error.strerror)) from None
+        return config_file.read(path)
+    except config_file.ConfigFileError as error:
+        raise ConfigError(str(error)) from None
 
 
 def check_tls_files(tls: Tls) -> None:

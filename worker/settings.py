@@ -6,7 +6,6 @@ a password.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,6 +23,7 @@ from pydantic import (
     model_validator,
 )
 
+from hairmesh import config_file
 from hairmesh.wire import password_problem
 from vision.types import Stage
 from worker.health.deps import DependencyKind
@@ -205,17 +205,12 @@ def load(path: Path | None, environ: Mapping[str, str], *, listen: str | None = 
 
     Raises `SettingsError`.
     """
-    return parse(_read(path) if path else "{}", environ, listen=listen, origin=str(path or "environment"))
+    return parse(read(path) if path else "{}", environ, listen=listen, origin=str(path or "environment"))
 
 
 def parse(text: str, environ: Mapping[str, str], *, listen: str | None = None, origin: str) -> Settings:
     """`load` for a text that was read already; `origin` names it in errors."""
-    try:
-        values = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise SettingsError(f"{origin}: not JSON (line {error.lineno}, column {error.colno})") from None
-    except (ValueError, RecursionError):  # thousands of digits, or of brackets
-        raise SettingsError(f"{origin}: not JSON that could be a configuration") from None
+    values = _decoded(text, origin)
     if not isinstance(values, dict):
         raise SettingsError(f"{origin}: not a JSON object")
     for keys, name in _variables():
@@ -226,7 +221,8 @@ def parse(text: str, environ: Mapping[str, str], *, listen: str | None = None, o
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
-        problems = "; ".join(_in_words(**problem) for problem in error.errors(include_input=False, include_url=False))
+        found = error.errors(include_input=False, include_url=False)
+        problems = "; ".join(config_file.complaints(_in_words(**problem) for problem in found))
         raise SettingsError(f"{origin}: {problems}") from None
 
 
@@ -236,11 +232,20 @@ def permissions_warning(path: Path) -> str:
     return f"{path} is readable by others (mode {mode:03o}); chmod 600 it" if mode & 0o077 else ""
 
 
-def _read(path: Path) -> str:
+def read(path: Path) -> str:
+    """The text of a configuration file; raises `SettingsError`."""
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path}: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None
+        return config_file.read(path).decode()
+    except (config_file.ConfigFileError, UnicodeDecodeError) as error:
+        problem = "not UTF-8" if isinstance(error, UnicodeDecodeError) else error
+        raise SettingsError(f"{path}: {problem}") from None
+
+
+def _decoded(text: str, origin: str) -> object:
+    try:
+        return config_file.decode(text)
+    except config_file.ConfigFileError as error:
+        raise SettingsError(f"{origin}: {error}") from None
 
 
 def _variables() -> Iterator[tuple[tuple[str, ...], str]]:
@@ -258,10 +263,7 @@ def _from_environment(name: str, text: str) -> object:
     """Lists, objects and null as JSON, everything else as it stands."""
     if not text.startswith(("[", "{")) and text != "null":
         return text
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        raise SettingsError(f"environment {name}: not JSON") from None
+    return _decoded(text, f"environment {name}")
 
 
 def _put(values: dict[str, object], keys: tuple[str, ...], value: object) -> None:
