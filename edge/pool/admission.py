@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from edge.pool import config as fixed
+from edge.pool.agenda import Alarm
 from edge.pool.config import DispatchConfig
 
 
@@ -67,6 +68,8 @@ class Request:
     """When its last attempt was last seen to move."""
     seen: tuple[int, str] | None = None
     """Step counter and stage when its worker last told of them."""
+    alarms: tuple[Alarm, ...] = ()
+    """While it waits: for the end of its patience, and for its spill."""
 
 
 def _number(request: Request) -> int:

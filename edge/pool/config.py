@@ -211,6 +211,8 @@ LEAVING_MAX_S = 180.0
 """How long a worker that has left is listened to for the end of a call that nobody waits for any more, in s."""
 LEFT_BEHIND_WARN_S = 60.0
 """After which a slot that no status gave back is named in the log, in s."""
+ALARMS_OFF_MAX = 64
+"""Alarms of what has happened otherwise that may wait to be cleared away, if they are not half of all."""
 HISTORY = 8
 """Changes and decisions that are remembered of each worker."""
 

@@ -110,7 +110,7 @@ class Dispatch:
         return len(at_work.online) > 1 and len(at_work.slow) + 1 >= len(at_work.online)
 
     def _start(self, request: Request, endpoint: Endpoint, now_s: float) -> None:
-        self._admission.start(request, now_s)
+        self._requests.started(request, now_s)
         self._leases.take(endpoint.target, request.call_id, now_s, slow=request.slow)
         self._fleet.used(endpoint, now_s)
         if self._brake.on:

@@ -123,6 +123,7 @@ class Pool:
             inside=admission.inside,
             braked=self._brake.on,
             growth_capable=sum(e.online and "growth" in e.capabilities for e in endpoints),
+            shared_cause=str(self._brake.cause or ""),
         )
 
     # Events that concern several parts

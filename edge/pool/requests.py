@@ -79,16 +79,21 @@ class Requests:
         needed_s = (1 + rounds_before) * median_s
         return ("BUSY", needed_s) if needed_s > patience_s else None
 
+    def started(self, request: Request, now_s: float) -> None:
+        """It gets a worker."""
+        self.admission.start(request, now_s)
+        self._waits_no_more(request)
+
     def gone(self, call_id: str, now_s: float) -> Request:
         """Its client left."""
         request = self.by_id.pop(call_id)
-        self.admission.leave(request, now_s)
+        self._leave(request, now_s)
         return request
 
     def finish(self, request: Request, now_s: float) -> None:
         """Its worker's last word is the answer."""
         self.by_id.pop(request.call_id)
-        self.admission.leave(request, now_s)
+        self._leave(request, now_s)
         self._outbox.add(ev.Finish(request.call_id, request.endpoint, request.attempts, request.queue_s))
 
     def fail(
@@ -102,7 +107,7 @@ class Requests:
     ) -> None:
         """The system has no answer for it. `retry_after_s`: when it may have one; None: as measured."""
         self.by_id.pop(request.call_id, None)  # a new one is not there yet
-        self.admission.leave(request, now_s)
+        self._leave(request, now_s)
         if retry_after_s is None:
             retry_after_s = self._retry_after_s(request, reason, now_s)
         self._outbox.add(
@@ -126,6 +131,10 @@ class Requests:
             return self.admission.waiting(slow=request.slow) / workers * median_s
         return 0.0
 
+    def _leave(self, request: Request, now_s: float) -> None:
+        self.admission.leave(request, now_s)
+        self._waits_no_more(request)
+
     # Patience
 
     def give_up(self, request: Request, now_s: float) -> None:
@@ -135,12 +144,20 @@ class Requests:
     def mind_patience(self) -> None:
         """Have an alarm for everyone who began to wait in this event and still does."""
         for request in self.admission.began_waiting:
-            if request.place in WAITING:
-                self._agenda.at(request.give_up_s, partial(self._look_at, request))
+            if request.place in WAITING and request.call_id in self.by_id:
+                self._waits_no_more(request)  # not as it did before
+                alarms = [self._agenda.at(request.give_up_s, partial(self._look_at, request))]
                 if request.spill_s < request.give_up_s:
-                    self._agenda.at(request.spill_s, look_again)
+                    alarms.append(self._agenda.at(request.spill_s, look_again))
+                request.alarms = tuple(alarms)
         self.admission.began_waiting.clear()
 
     def _look_at(self, request: Request, now_s: float) -> None:
-        if request.place in WAITING and request.give_up_s <= now_s and request.call_id in self.by_id:
+        if request.give_up_s <= now_s:  # else it was let in, or got other patience, in this very moment
             self.give_up(request, now_s)
+
+    def _waits_no_more(self, request: Request) -> None:
+        """Nobody need look after its patience."""
+        for alarm in request.alarms:
+            self._agenda.take_off(alarm)
+        request.alarms = ()

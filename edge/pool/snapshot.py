@@ -96,3 +96,5 @@ class PoolSnapshot:
     """Whether workers that went out for a shared cause come back by single trial calls."""
     growth_capable: int
     """Workers online that can grow hair."""
+    shared_cause: str = ""
+    """For which they went out; empty when not braked."""
