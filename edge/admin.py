@@ -14,12 +14,13 @@ from starlette.responses import Response
 
 import hairmesh
 from edge.calls import Mesh
-from edge.monitor import answer, refusal
+from edge.monitor import Monitor, answer, refusal
 from edge.pool.snapshot import EndpointSnapshot, PoolSnapshot
 from edge.reload import InForce
 
 SWITCHED_OFF = "admin_tokens is empty: name a token of at least 16 characters there to read this"
-NO_TOKEN = "send Authorization: Bearer <admin token>, or X-Admin-Token"  # noqa: S105  (a hint, not a secret)
+NO_TOKEN = "send one admin token: Authorization: Bearer <token>, or X-Admin-Token"  # noqa: S105  (a hint)
+WRONG_TOKEN = "the admin token that was sent is not accepted: it is none of admin_tokens"  # noqa: S105  (likewise)
 
 
 class SeenMesh(Mesh, Protocol):
@@ -36,9 +37,10 @@ class SeenMesh(Mesh, Protocol):
 class Admin:
     """Handlers for operators."""
 
-    def __init__(self, mesh: SeenMesh, in_force: InForce) -> None:
+    def __init__(self, mesh: SeenMesh, in_force: InForce, monitor: Monitor) -> None:
         self._mesh = mesh
         self._in_force = in_force
+        self._monitor = monitor
         self._started_s = time.monotonic()
 
     async def pool(self, request: Request) -> Response:
@@ -46,8 +48,9 @@ class Admin:
         tokens = self._in_force.settings.admin_tokens
         if not tokens:
             return refusal(403, SWITCHED_OFF)
-        if not _is_one_of(tokens, request.headers):
-            response = refusal(401, NO_TOKEN)
+        given = _given(request.headers)
+        if given is None or not _is_one_of(tokens, given):
+            response = refusal(401, NO_TOKEN if given is None else WRONG_TOKEN)
             response.headers["WWW-Authenticate"] = "Bearer"
             return response
         return answer(self._describe())
@@ -75,6 +78,8 @@ class Admin:
                 "growth_capable": pool.growth_capable,
             },
             "braked": pool.braked,
+            "shared_cause": pool.shared_cause or None,
+            "drill": self._monitor.drill,
             "queue": {
                 "inside": pool.inside,
                 "max_in_flight": in_force.settings.dispatch.max_in_flight,
@@ -118,13 +123,16 @@ def _rounded(seconds: float) -> float:
     return round(seconds, 1)
 
 
-def _is_one_of(tokens: Sequence[SecretStr], headers: Headers) -> bool:
-    """Whether the request brings exactly one token and that one counts. Takes the same time for every wrong one."""
+def _given(headers: Headers) -> bytes | None:
+    """The token that the request brings; None when it brings none, or more than one, or one in another way."""
     given = [value.encode("latin-1") for value in headers.getlist("x-admin-token")]
     for value in headers.getlist("authorization"):
         scheme, _, credentials = value.partition(" ")
         given.append(credentials.strip().encode("latin-1") if scheme.lower() == "bearer" else b"")
-    if len(given) != 1:
-        return False
-    matches = [hmac.compare_digest(given[0], token.get_secret_value().encode()) for token in tokens]
+    return given[0] if len(given) == 1 and given[0] else None
+
+
+def _is_one_of(tokens: Sequence[SecretStr], given: bytes) -> bool:
+    """Whether this one counts. Takes the same time for every wrong one."""
+    matches = [hmac.compare_digest(given, token.get_secret_value().encode()) for token in tokens]
     return any(matches)

@@ -85,7 +85,7 @@ def create_app(settings: Settings, mesh: RunningMesh, file: ConfigFile | None = 
         ("/livez", monitor.livez, openapi.LIVEZ),
         ("/readyz", monitor.readyz, openapi.READYZ),
         ("/monitor", monitor.monitor, openapi.MONITOR),
-        ("/admin/pool", Admin(mesh, in_force).pool, openapi_admin.POOL),
+        ("/admin/pool", Admin(mesh, in_force, monitor).pool, openapi_admin.POOL),
         (f"{serve.PATH}{{name}}", serve.Pictures(store).picture, openapi.PICTURE),
     ):
         app.add_api_route(path, handler, methods=["GET"], **documentation)

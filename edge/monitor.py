@@ -28,13 +28,18 @@ log = structlog.get_logger()
 
 
 class Monitor:
-    """Handlers outside `/api/`. The drill lives here: in memory, off after a restart, seen by `/monitor` alone."""
+    """Handlers outside `/api/`. The drill lives here: in memory, off after a restart, changing `/monitor` alone."""
 
     def __init__(self, mesh: Mesh, store: ImageStore, in_force: InForce) -> None:
         self._mesh = mesh
         self._store = store
         self._in_force = in_force
         self._drill = False
+
+    @property
+    def drill(self) -> bool:
+        """Whether one is on."""
+        return self._drill
 
     async def health(self, _request: Request) -> Response:
         """Whether the process is up: always 200."""

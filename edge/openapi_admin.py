@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from edge.admin import NO_TOKEN, SWITCHED_OFF
+from edge.admin import SWITCHED_OFF, WRONG_TOKEN
+from edge.pool.brake import SHAREABLE
 from edge.pool.endpoint import State
 from edge.pool.events import Cause
 
@@ -111,7 +112,11 @@ POOL_SCHEMA = _all_of(
                 "growth_capable": _described("integer", "Online ones that can grow hair."),
             },
         ),
-        "braked": _described("boolean", "Many failed for one cause: they come back by single trial calls."),
+        "braked": _described("boolean", "Most went out for one cause: they come back by single trial calls."),
+        "shared_cause": _described(
+            "string", "That cause; null: not braked.", nullable=True, enum=[*sorted(map(str, SHAREABLE)), None]
+        ),
+        "drill": _described("boolean", "Whether `/monitor` answers 503 for an alert drill, whatever is shown here."),
         "queue": _all_of(
             "Calls inside this edge.",
             {
@@ -146,6 +151,8 @@ POOL_EXAMPLE: dict[str, Any] = {
         "growth_capable": 0,
     },
     "braked": False,
+    "shared_cause": None,
+    "drill": False,
     "queue": {"inside": 1, "max_in_flight": 64, "waiting_fast": 0, "waiting_slow": 0, "waiting_outside": 0},
     "workers": [
         {
@@ -212,7 +219,7 @@ POOL: dict[str, Any] = {
                 }
             },
         },
-        401: _refusal("No admin token, or a wrong one.", NO_TOKEN),
+        401: _refusal("No admin token, or a wrong one.", WRONG_TOKEN),
         403: _refusal("Switched off: the configuration names no admin token.", SWITCHED_OFF),
     },
     "openapi_extra": {"security": [{"admin": []}, {"adminHeader": []}]},

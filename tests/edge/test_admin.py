@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,32 +46,49 @@ async def test_whoever_brings_a_token_may_read(rest: Rest, headers: dict[str, st
     assert response.headers["cache-control"] == "no-store"
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        [],
-        [("X-Admin-Token", "")],
-        [("X-Admin-Token", TOKENS[0][:-1])],
-        [("X-Admin-Token", TOKENS[0] + "x")],
-        [("X-Admin-Token", "caf\xe9-with-sixteen-characters")],
-        [("X-Admin-Token", "x" * 60_000)],
-        [("X-Admin-Token", TOKENS[0]), ("X-Admin-Token", TOKENS[0])],
-        [("X-Admin-Token", TOKENS[0]), ("Authorization", f"Bearer {TOKENS[0]}")],
-        [("X-Internal-Token", PASSWORD)],
-        [("X-Admin-Token", PASSWORD)],
-        [("Authorization", TOKENS[0])],
-        [("Authorization", f"Basic {TOKENS[0]}")],
-        [("Authorization", "Bearer")],
-    ],
-)
-async def test_nobody_else_does(rest: Rest, headers: list[tuple[str, str]]) -> None:
+async def refusal(rest: Rest, headers: list[tuple[str, str]]) -> str:
+    """What somebody is told who may not read it."""
     raw = [(name.encode(), value.encode("latin-1")) for name, value in headers]
     response = await rest.client.get("/admin/pool", headers=raw)
     assert response.status_code == 401
     assert response.headers["www-authenticate"] == "Bearer"
     assert response.headers["cache-control"] == "no-store"
     assert set(response.json()) == {"status", "message"}
-    assert "X-Admin-Token" in response.json()["message"]
+    return str(response.json()["message"])
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [("X-Admin-Token", TOKENS[0][:-1])],
+        [("X-Admin-Token", TOKENS[0] + "x")],
+        [("X-Admin-Token", "caf\xe9-with-sixteen-characters")],
+        [("X-Admin-Token", "x" * 60_000)],
+        [("X-Admin-Token", PASSWORD)],
+        [("Authorization", f"Bearer {TOKENS[0]}x")],
+    ],
+)
+async def test_nobody_else_does_and_hears_that_the_token_is_not_accepted(
+    rest: Rest, headers: list[tuple[str, str]]
+) -> None:
+    assert "not accepted" in await refusal(rest, headers)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        [("X-Admin-Token", "")],
+        [("X-Admin-Token", TOKENS[0]), ("X-Admin-Token", TOKENS[0])],
+        [("X-Admin-Token", TOKENS[0]), ("Authorization", f"Bearer {TOKENS[0]}")],
+        [("X-Internal-Token", PASSWORD)],
+        [("Authorization", TOKENS[0])],
+        [("Authorization", f"Basic {TOKENS[0]}")],
+        [("Authorization", "Bearer")],
+    ],
+)
+async def test_who_sends_no_token_hears_how(rest: Rest, headers: list[tuple[str, str]]) -> None:
+    assert "X-Admin-Token" in await refusal(rest, headers)
 
 
 async def test_a_token_in_the_address_does_not_count(rest: Rest) -> None:
@@ -126,13 +144,23 @@ async def test_what_it_tells(rest: Rest, mesh: FakeMesh) -> None:
         "workers_primary_healthy": SOME_ONLINE.primary_healthy,
         "growth_capable": 1,
     }
-    assert told["braked"] is False
+    assert (told["braked"], told["shared_cause"], told["drill"]) == (False, None, False)
     assert told["edge"]["id"] == mesh.edge_id
     assert told["edge"]["uptime_s"] >= 0
 
 
+async def test_a_drill_shows_where_operators_look(rest: Rest) -> None:
+    for enabled in (True, False):
+        token = {"X-Internal-Token": PASSWORD}
+        await rest.client.post("/monitor/fault", json={"enabled": enabled}, headers=token)
+        assert (await pool(rest))["drill"] is enabled
+
+
 async def test_it_is_as_documented(rest: Rest, mesh: FakeMesh) -> None:
     mesh.endpoints, mesh.braked = (endpoint(), endpoint(taken_by_others=True, stage="decode"), EJECTED), True
+    shown = replace(mesh.snapshot(), shared_cause="dependency")
+    mesh.snapshot = lambda: shown  # type: ignore[method-assign]
+    assert (await pool(rest))["shared_cause"] == "dependency"
     document = (await rest.client.get("/openapi.json")).json()
     schema = {**document["components"]["schemas"]["Pool"], "components": document["components"]}
     OAS31Validator(schema).validate(await pool(rest))

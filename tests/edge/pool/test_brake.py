@@ -46,7 +46,7 @@ def test_3_all_workers_fail_together() -> None:
     alerts = bench.logs("shared_cause")
     assert len(alerts) == 1
     assert (alerts[0]["cause"], alerts[0]["workers_total"], alerts[0]["inputs"]) == ("passive", 5, 3)
-    assert bench.pool.snapshot(2.0).braked
+    assert (bench.pool.snapshot(2.0).braked, bench.pool.snapshot(2.0).shared_cause) == (True, "passive")
     assert all(endpoint.cooldown_left_s(2.0) == 10 for endpoint in bench.pool.endpoints())
     failed = bench.failed(bench.call(3.0))
     assert failed is not None
@@ -63,7 +63,7 @@ def test_3_all_workers_fail_together() -> None:
     assert [bench.runs_on(second) != "", bench.runs_on(third)] == [True, ""], "and the next one after it"
     bench.ended(second, 17.5, ev.Code.OK)
     assert bench.logs("shared_cause_over")[0]["cause"] == "passive"
-    assert not bench.pool.snapshot(17.5).braked
+    assert (bench.pool.snapshot(17.5).braked, bench.pool.snapshot(17.5).shared_cause) == (False, "")
     many = [bench.call(17.6) for _ in range(3)]
     assert bench.runs_on(third)
     assert all(bench.runs_on(each) for each in many[:2]), "it is over for everybody"
