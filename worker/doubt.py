@@ -44,6 +44,11 @@ class Doubt:
 
         True when different inputs did so often enough that the worker is at fault after all, and more often than calls
         were answered: a stage that works for others is not broken, however many bad inputs one caller sends.
+
+        The design counts different inputs alone. Then one caller with a folder of photos that break things would take
+        down one worker after another (scenario 29). So answers weigh against them: while 30 calls were answered within
+        the window, 25 failing inputs stay the inputs' fault. What that could hide, a stage that fails for some inputs
+        only, each caller hears as `INPUT_FAILED`; a broken accelerator shows in the canary, which ran for every one.
         """
         self._failed_at_s[digest] = now_s
         self._forget(now_s)

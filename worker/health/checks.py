@@ -90,6 +90,8 @@ class DiskCheck:
         self._resume_free_gib = resume_free_gib
         self._thresholds = thresholds
         self._out_reason = ""
+        self._ran_short = False
+        """Whether space fell below the lower mark since the check went out: only then must it reach the upper one."""
         self._bad_at_s = started_s
         self._freshness = Freshness(started_s=started_s, late_after_s=thresholds.late_beat_s)
         self._reading = DiskReading()
@@ -98,11 +100,12 @@ class DiskCheck:
         """Weigh `reading`. Called every beat."""
         self._freshness.beat(now_s)
         self._reading = reading
+        self._ran_short |= self._is_below(self._min_free_gib)
         if reason := self._what_is_wrong(reading, now_s):
             self._out_reason = reason
             self._bad_at_s = now_s
         elif self._out_reason and now_s - self._bad_at_s >= self._thresholds.disk_out_min_s:
-            self._out_reason = ""
+            self._out_reason, self._ran_short = "", False
 
     def result(self) -> CheckResult:
         """State with hysteresis, and the values behind it: the least free space, and that of each path."""
@@ -125,7 +128,7 @@ class DiskCheck:
         if self._min_free_gib == 0:
             return ""
         t = self._thresholds
-        coming_back = self._out_reason and not self._is_below(self._min_free_gib)
+        coming_back = self._ran_short and not self._is_below(self._min_free_gib)
         limit_gib = self._resume_free_gib if coming_back else self._min_free_gib
         findings = (
             ("disk_does_not_answer", self._is_stale(reading.free_at_s, t.disk_free_period_s, now_s)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,6 +65,43 @@ def test_free_space_that_swings_around_either_mark_changes_the_state_at_most_onc
     """Scenario 33: the way out and the way back lie a whole GiB apart, and going out is never put off."""
     seen = states(disk(), [middle_gib + swing_gib for swing_gib in swings_gib])
     assert sum(later is not earlier for earlier, later in itertools.pairwise(seen)) <= 1
+
+
+CALM_BEATS = int(T.disk_out_min_s / BEAT_S)
+HANGING_BEATS = int(4 * T.disk_write_period_s / BEAT_S)
+
+
+@pytest.mark.parametrize(
+    "hiccup",
+    [{"write_error": "EIO"}, {"free_error": "EIO"}, {"write_at_s": 0.0}, {"free_at_s": 0.0}],
+    ids=lambda hiccup: next(iter(hiccup)),
+)
+def test_between_the_marks_a_hiccup_costs_the_calm_time_alone(hiccup: dict[str, object]) -> None:
+    """The upper mark is for space that ran short: here it may never be reached."""
+    check = disk()
+    for beat in range(HANGING_BEATS):
+        check.update(fresh(5.5, beat * BEAT_S, **hiccup), beat * BEAT_S)
+    for beat in range(HANGING_BEATS, HANGING_BEATS + CALM_BEATS):
+        assert check.result().state is CheckState.FAILING
+        check.update(fresh(5.5, beat * BEAT_S), beat * BEAT_S)
+    assert check.result().state is CheckState.PASSING
+
+
+@pytest.mark.parametrize("low_first", [True, False])
+def test_space_that_ran_short_needs_the_upper_mark_whatever_else_happened(*, low_first: bool) -> None:
+    check = disk()
+    wrong = [fresh(4.9, 0.0), fresh(5.5, 0.0, write_error="EIO")]
+    for reading in wrong if low_first else reversed(wrong):
+        check.update(reading, 0.0)
+    for beat in range(1, 2 * CALM_BEATS):
+        check.update(fresh(5.5, beat * BEAT_S), beat * BEAT_S)
+    assert check.result().reason == "disk_free_below_6.0g"
+    for beat in range(2 * CALM_BEATS, 3 * CALM_BEATS + 1):
+        check.update(fresh(6.0, beat * BEAT_S), beat * BEAT_S)
+    assert check.result().state is CheckState.PASSING
+    later_s = 3 * T.disk_out_min_s + BEAT_S
+    check.update(fresh(5.5, later_s), later_s)
+    assert check.result().state is CheckState.PASSING  # over: it takes the lower mark again
 
 
 def test_reasons_name_what_is_wrong() -> None:
