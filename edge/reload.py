@@ -13,8 +13,10 @@ import signal
 import stat
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -22,10 +24,15 @@ import structlog
 
 from edge.pool.config import PoolConfig, PoolConfigError
 from edge.settings import ConfigError, Settings, parse, read
+from edge.threads import Threads
 from edge.upstream.channel import ChannelSecurity, ChannelSecurityError
 
 POLL_S = 0.5
 """Between two looks at the file. One costs about 0.1 ms, most of it in a thread."""
+ANSWER_S = 2.0
+"""A file that takes longer to read is not acceptable meanwhile; it is waited for all the same."""
+HANG_S = 3600.0
+"""A reading that takes so long is given up, for another one."""
 SETTLE_S = 2.0
 """How long an unacceptable content must have stayed the same before it is called wrong: somebody may be writing."""
 HASH_DIGITS = 8
@@ -124,17 +131,26 @@ class Reloader:
         self._doubted: tuple[bytes | None, float] | None = None
         """A content that is not acceptable, and since when it has been the same."""
         self._asked = asyncio.Event()
+        self._thread = Threads(1, "configuration")
+        self._reading: asyncio.Task[bytes] | None = None
 
     async def run(self) -> None:
-        """Watch the file, and SIGHUP, until cancelled."""
-        self._warn_of_permissions()
+        """Watch the file, and SIGHUP, until cancelled: nothing that the file is or does ends it."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGHUP, self._asked.set)
         try:
+            await self._warn_of_permissions()
             while True:
-                await self._look(asked=await self._pause())
+                asked = await self._pause()
+                try:
+                    await self._look(asked=asked)
+                except Exception:  # a fault of ours
+                    log.exception("configuration_look_failed", file=str(self._path))
         finally:
             loop.remove_signal_handler(signal.SIGHUP)
+            if self._reading is not None:
+                self._reading.cancel()
+            self._thread.close()
 
     async def _pause(self) -> bool:
         """Wait until the next look is due; whether somebody asked for it."""
@@ -147,13 +163,23 @@ class Reloader:
         return True
 
     async def _look(self, *, asked: bool) -> None:
-        """Read the file and judge it, unless it is as it was. Whoever asked hears the verdict at once."""
-        content, problem = await asyncio.to_thread(_read, self._path)
+        """Read the file and judge it, unless it is as it was. Whoever asked hears the verdict at once.
+
+        What is not acceptable is judged twice: when it is seen first, and when it has stayed the same long enough.
+        """
+        content, problem = await self._read()
         if content == self._judged and not asked:
             self._doubted = None
             return
+        now_s = time.monotonic()
+        if self._doubted is None or self._doubted[0] != content:
+            self._doubted, final = (content, now_s), asked
+        elif asked or now_s - self._doubted[1] >= SETTLE_S:
+            final = True
+        else:
+            return
         problems = (problem,) if content is None else await self._take_over(content)
-        if problems and not asked and not self._settled(content):
+        if problems and not final:
             return
         self._judged, self._doubted = content, None
         if problems:
@@ -165,17 +191,28 @@ class Reloader:
                 version_in_force=self._in_force.version,
             )
 
-    def _settled(self, content: bytes | None) -> bool:
-        now_s = time.monotonic()
-        if self._doubted is None or self._doubted[0] != content:
-            self._doubted = (content, now_s)
-        return now_s - self._doubted[1] >= SETTLE_S
+    async def _read(self) -> tuple[bytes | None, str]:
+        """The file's content, or None and why there is none. A reading that hangs goes on: no second one joins it."""
+        if self._reading is None:
+            work = partial(read, self._path)
+            self._reading = asyncio.create_task(self._thread.run(work, timeout_s=HANG_S), name="configuration")
+        done, _ = await asyncio.wait({self._reading}, timeout=ANSWER_S)
+        if not done:
+            return None, f"not read within {ANSWER_S:.0f} s: its file system does not answer"
+        reading, self._reading = self._reading, None
+        try:
+            return reading.result(), ""
+        except ConfigError as error:
+            return None, str(error)
+        except Exception as error:  # noqa: BLE001  (told like any other, once)
+            return None, f"cannot be read: {type(error).__name__}"
 
     async def _take_over(self, content: bytes) -> tuple[str, ...]:
         """Put `content` in force as far as that goes without a restart; what is wrong with it, and then nothing was."""
         running = self._in_force.settings
         try:
-            settings, waiting = merge(running, parse(content))
+            wanted = await self._thread.run(partial(parse, content), timeout_s=HANG_S)
+            settings, waiting = merge(running, wanted)
             await self._reconfigure(settings.pool(), settings.shared_password.get_secret_value(), settings.worker_tls)
         except (ConfigError, PoolConfigError, ChannelSecurityError) as error:
             return tuple(str(error).splitlines())
@@ -193,21 +230,14 @@ class Reloader:
         )
         if waiting:
             log.warning("configuration_waits_for_restart", keys=list(waiting))
-        self._warn_of_permissions()
+        await self._warn_of_permissions()
         return ()
 
-    def _warn_of_permissions(self) -> None:
-        if mode := loose_permissions(self._path):
-            log.warning("configuration_open_to_others", file=str(self._path), mode=mode)
+    async def _warn_of_permissions(self) -> None:
+        with suppress(TimeoutError):  # a file that hangs is told of by whoever reads it
+            if mode := await self._thread.run(partial(loose_permissions, self._path), timeout_s=ANSWER_S):
+                log.warning("configuration_open_to_others", file=str(self._path), mode=mode)
 
 
 def _differs(first: Settings, second: Settings, key: str) -> bool:
     return bool(getattr(first, key) != getattr(second, key))
-
-
-def _read(path: Path) -> tuple[bytes | None, str]:
-    """The file's content, or None and why it cannot be read."""
-    try:
-        return read(path), ""
-    except ConfigError as error:
-        return None, str(error)

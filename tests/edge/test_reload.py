@@ -7,7 +7,9 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import AsyncIterator
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +197,131 @@ async def test_what_is_broken_changes_nothing_and_is_said_once(
         watched.path.write_text(text(limits={"max_pixels": 1000}))
         await watched.applied()
     assert not watched.in_force.problems
+
+
+def _sparse(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 1 << 43)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (_sparse, "larger than"),
+        (os.mkfifo, "not a regular file"),
+        (lambda path: path.symlink_to("/dev/zero"), "not a regular file"),
+        (Path.mkdir, "Is a directory"),
+        (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
+    ],
+    ids=["huge", "fifo", "endless", "folder", "circle"],
+)
+async def test_whatever_takes_the_files_place_the_watching_goes_on(
+    watched: Watched, make: Callable[[Path], object], words: str
+) -> None:
+    async with watched.watching() as logs:
+        watched.path.unlink()
+        make(watched.path)
+        await eventually(lambda: any(words in problem for problem in watched.in_force.problems))
+        watched.path.rename(watched.path.with_name("away"))
+        watched.path.write_text(text(limits={"max_pixels": 1000}))
+        await watched.applied()
+    assert "configuration_applied" in events(logs)
+    assert watched.in_force.problems == ()
+
+
+async def test_no_exception_ends_the_watching(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_path: Path) -> bytes:
+        raise MemoryError("SENTINEL")
+
+    async with watched.watching() as logs:
+        with monkeypatch.context() as patched:
+            patched.setattr(reload, "read", broken)
+            await eventually(lambda: watched.in_force.problems == ("cannot be read: MemoryError",))
+        watched.path.write_text(text(limits={"max_pixels": 1000}))
+        await watched.applied()
+        with monkeypatch.context() as patched:
+            patched.setattr(Reloader, "_read", broken)
+            await eventually(lambda: "configuration_look_failed" in events(logs))
+        watched.path.write_text(text(limits={"max_pixels": 2000}))
+        await watched.applied(3)
+
+
+async def test_a_file_system_that_hangs_is_said_and_waited_for(
+    watched: Watched, looks: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reload, "ANSWER_S", 0.05)
+    answers = threading.Event()
+
+    def hanging(path: Path) -> bytes:
+        looks.append(path)
+        assert answers.wait(60)
+        return read(path)
+
+    monkeypatch.setattr(reload, "read", hanging)
+    async with watched.watching() as logs:
+        watched.path.write_text(text(limits={"max_pixels": 1000}))
+        await eventually(lambda: watched.in_force.problems != ())
+        assert "its file system does not answer" in watched.in_force.problems[0]
+        assert len(looks) == 1, "whoever hangs is not joined by others"
+        answers.set()
+        await watched.applied()
+    assert events(logs) == ["configuration_refused", "configuration_applied"]
+
+
+HANGS = """
+import asyncio, sys, threading
+from pathlib import Path
+from edge import reload
+from edge.settings import parse
+
+async def main():
+    hangs = threading.Event()
+    file = reload.ConfigFile.of(Path(sys.argv[1]))
+
+    def read(path):
+        hangs.set()
+        threading.Event().wait()
+
+    reload.read, reload.POLL_S = read, 0.01
+    task = asyncio.create_task(reload.Reloader(file, reload.InForce(parse(file.content)), None).run())
+    while not hangs.is_set():
+        await asyncio.sleep(0.01)
+    task.cancel()
+    await asyncio.wait({task})
+
+asyncio.run(main())
+"""
+
+
+async def test_a_file_system_that_hangs_does_not_keep_the_edge_from_ending(watched: Watched) -> None:
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", HANGS, str(watched.path))
+    try:
+        assert await asyncio.wait_for(process.wait(), 60) == 0
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def test_a_long_list_of_nonsense_is_judged_twice_and_told_briefly(
+    watched: Watched, looks: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[str] = []
+
+    def judging(content: bytes) -> Settings:
+        judged.append(threading.current_thread().name)
+        return parse(content)
+
+    monkeypatch.setattr(reload, "parse", judging)
+    async with watched.watching() as logs:
+        watched.path.write_text(text(workers=[1] * 100_000))
+        await eventually(lambda: watched.in_force.problems != ())
+        so_far = len(looks)
+        await eventually(lambda: len(looks) > so_far + 3)
+    assert len(judged) == 2
+    assert threading.current_thread().name not in judged, "not on the loop, where it would hold up every call"
+    assert len(watched.in_force.problems) == 21
+    assert len(str(logs)) < 10_000
 
 
 async def test_back_to_what_is_in_force_ends_the_complaint(watched: Watched) -> None:
