@@ -8,14 +8,17 @@ from typing import Annotated
 
 import typer
 
-from hairmesh.watch.command import ScriptCommand, watch
+from hairmesh.usage import ScriptGroup
+from hairmesh.watch.command import watch
 
 app = typer.Typer(
     name="hairmesh",
+    cls=ScriptGroup,
     help=(
         "HairMesh on one machine: model files, a demonstration, a local service, a view into a pool, a watchdog.\n\n"
         "The two servers have commands of their own: `hairmesh-worker --config FILE` computes, "
-        "`hairmesh-edge --config FILE` speaks REST."
+        "`hairmesh-edge --config FILE` speaks REST.\n\n"
+        "Exit status of wrong usage, whatever the command: 64."
     ),
     no_args_is_help=True,
     add_completion=False,
@@ -89,7 +92,7 @@ def serve(
     sys.exit(service.run(out, workers=workers))
 
 
-@app.command(cls=ScriptCommand)
+@app.command()
 def status(
     url: Annotated[str | None, typer.Argument(help="The edge; default: the one `hairmesh serve` runs here.")] = None,
     *,
@@ -110,14 +113,15 @@ def status(
     Authorities of https are the system's, or those in $SSL_CERT_FILE. The token is never an argument.
 
     Exit status with `--once`: 0 all workers are online, 1 some are not, 2 none is, 3 the edge is not reachable or
-    refuses, 64 wrong usage. Without it: 0 after Ctrl-C, 3 when the edge refuses from the start.
+    refuses, 64 wrong usage, a missing URL or token too. Without it: 0 after Ctrl-C, 3 when the edge refuses from the
+    start, 64 as before.
     """
     from hairmesh import status as seen
 
     sys.exit(seen.run(url, token_file, once=once, as_json=as_json, interval_s=interval, out=out))
 
 
-app.command("watch", cls=ScriptCommand)(watch)
+app.command("watch")(watch)
 
 
 @app.command()

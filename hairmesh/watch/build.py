@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import ssl
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from hairmesh.watch.options import SECRET_VARIABLE, Kind, Options
 from hairmesh.watch.target import Target, TargetError
 from worker.health.probes import comfyui
 from worker.health.watchdog.limits import Limits
+
+_SCHEME = re.compile(r"[a-z]+://", re.IGNORECASE)
 
 GRACES_S = {Kind.VLLM: Limits().grace_s, Kind.COMFYUI: comfyui.GRACE_S, Kind.WORKER: Limits().grace_s}
 """How long work in flight may be still, unless the command line says otherwise or a worker's stage does."""
@@ -62,6 +65,8 @@ def _worker(options: Options, secret: str) -> Target:
 
     from hairmesh.watch.worker_target import WorkerTarget  # noqa: PLC0415
 
+    if scheme := _SCHEME.match(options.target):
+        raise TargetError(f"a worker is host:port, without {scheme[0]}")
     if secret and (problem := wire.password_problem(secret)):
         raise TargetError(f"the password: {problem}")
     credentials = None
@@ -91,9 +96,12 @@ def _secret(path: Path | None) -> str:
     if path is None:
         return os.environ.get(SECRET_VARIABLE, "").strip()
     try:
-        return path.read_text().strip()
+        secret = path.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise TargetError(f"--secret-file: {type(error).__name__}") from None
+        raise TargetError(f"--secret-file {path}: {getattr(error, 'strerror', None) or 'no text'}") from None
+    if not secret:
+        raise TargetError(f"--secret-file {path}: is empty")
+    return secret
 
 
 def _check_plaintext(host: str) -> None:

@@ -4,28 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand
 
 from hairmesh.watch.options import SECRET_VARIABLE, Kind, Options
-
-USAGE_STATUS = 64
-"""Of `sysexits.h`: click's own 2 means something else here."""
-
-
-class ScriptCommand(TyperCommand):
-    """A command whose usage errors have a status of their own."""
-
-    def make_context(self, *arguments: Any, **options: Any) -> Any:
-        """See click; usage errors leave it with `USAGE_STATUS`."""
-        try:
-            return super().make_context(*arguments, **options)
-        except Exception as error:
-            if hasattr(error, "exit_code"):
-                error.exit_code = USAGE_STATUS if error.exit_code else 0
-            raise
 
 
 def watch(  # noqa: PLR0917
@@ -36,7 +19,14 @@ def watch(  # noqa: PLR0917
         typer.Option(help="What restarts the server, run without a shell; for shell syntax: sh -c '…'."),
     ] = None,
     act: Annotated[bool, typer.Option("--act", help="Run the restart command. Without it only say so.")] = False,
-    once: Annotated[bool, typer.Option("--once", help="End as soon as it is known how the server is.")] = False,
+    once: Annotated[
+        bool,
+        typer.Option(
+            "--once",
+            help="End as soon as it is known how the server is. With --act it restarts a stalled one; a dead one only "
+            "where --start-grace is 0.",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line, one line per look.")] = False,
     interval: Annotated[float, typer.Option(min=0.05, help="Seconds between two looks.")] = 10.0,
     grace: Annotated[
@@ -47,13 +37,20 @@ def watch(  # noqa: PLR0917
             "Default: vllm 60, comfyui 300, a worker's own patience by stage.",
         ),
     ] = None,
-    start_grace: Annotated[float, typer.Option(min=0, help="No restart within so many seconds of any start.")] = 900.0,
+    start_grace: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            help="No restart within so many seconds of any start: of the server, and where that is not known of this "
+            "command.",
+        ),
+    ] = 900.0,
     dead_grace: Annotated[
         float | None,
         typer.Option(
             min=0,
             help="No restart of a server that refuses connections within so many seconds of the first refusal: someone "
-            "may be starting it. 0 where nothing else ever does. Default: as --start-grace.",
+            "may be starting it. 0 where nothing else ever does; --start-grace holds all the same. Default: as that.",
         ),
     ] = None,
     restart_timeout: Annotated[

@@ -1,10 +1,11 @@
-"""One line per decision, for people or for programs. Neither ever holds a secret."""
+"""One line per decision, for people or for programs. Neither holds a secret, or what a terminal would obey."""
 
 from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
 
+from hairmesh.plain import printable
 from worker.health.watchdog.policy import Action, Decision
 
 ACTION_WORDS = {Action.NOTHING: "", Action.CANARY: "sends a canary", Action.RESTART: "restart"}
@@ -39,7 +40,7 @@ def decision_line(decision: Decision, target: str, *, as_json: bool, acts: bool)
     action = ACTION_WORDS[decision.action]
     if decision.action is Action.RESTART and not acts:
         action = "would restart it (dry run: --act with --restart-cmd carries it out)"
-    parts = (finding.verdict.upper(), said, finding.why, action, decision.hold)
+    parts = (finding.verdict.upper(), said, printable(finding.why), action, decision.hold)
     return f"{_now()} {target}: " + " | ".join(part for part in parts if part)
 
 
@@ -47,11 +48,11 @@ def event_line(event: str, target: str, *, as_json: bool, output: str = "") -> s
     """Anything else that happened; `output` is what a command said."""
     if as_json:
         return _json(target, event=event, output=output)
-    return "\n".join([f"{_now()} {target}: {event}", *(f"    {line}" for line in output.splitlines())])
+    return "\n".join([f"{_now()} {target}: {event}", *(f"    {printable(line)}" for line in output.splitlines())])
 
 
 def _json(target: str, **values: object) -> str:
-    return json.dumps({"time": _now(), "target": target, **values}, ensure_ascii=False)
+    return json.dumps({"time": _now(), "target": target, **values})
 
 
 def _now() -> str:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from enum import IntEnum
 
+from hairmesh.usage import USAGE_STATUS
 from hairmesh.watch import restart
 from hairmesh.watch.lines import decision_line, event_line
 from hairmesh.watch.target import Target
@@ -29,7 +30,7 @@ class Exit(IntEnum):
     DEGRADED = 2
     LOCK_HELD = 3
     RESTART_FAILED = 4
-    USAGE = 64
+    USAGE = USAGE_STATUS
 
 
 EXITS = {Outcome.WELL: Exit.WELL, Outcome.SICK: Exit.SICK, Outcome.DEGRADED: Exit.DEGRADED}

@@ -14,6 +14,7 @@ from hairmesh.watch.target import LOOK_TIMEOUT_S, TargetError, failed_to_connect
 from worker.health.probes.worker import read_liveness, read_status
 from worker.health.watchdog.looks import Answer, Look
 
+WRONG_PASSWORD = "it refuses the password: --secret-file has to hold one of its accept_passwords"  # noqa: S105  (advice)
 LIVENESS = "liveness"
 """The health service's name for "restarting would not help"."""
 
@@ -70,5 +71,7 @@ class WorkerTarget:
                 return await failed_to_connect(self._host, self._port)
             case grpc.StatusCode.DEADLINE_EXCEEDED:
                 return Look(time.monotonic(), Answer.SLOW, problem=f"no answer within {LOOK_TIMEOUT_S:.0f} s")
+            case grpc.StatusCode.UNAUTHENTICATED:
+                return Look(time.monotonic(), Answer.UNREADABLE, problem=WRONG_PASSWORD)
             case _:
                 return Look(time.monotonic(), Answer.UNREADABLE, problem=f"status: {code.name}")

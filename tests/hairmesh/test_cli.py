@@ -37,8 +37,13 @@ def test_version() -> None:
     assert run("version").stdout.strip() == hairmesh.__version__
 
 
-def test_unknown_command_fails() -> None:
-    assert run("measure").returncode == 2
+@pytest.mark.parametrize(
+    "arguments", [["stat"], ["models", "measure"], ["status", "--onc"], ["--bogus"], ["serve", "--workers", "x"]]
+)
+def test_wrong_usage_has_a_status_of_its_own(arguments: list[str]) -> None:
+    result = run(*arguments)
+    assert (result.returncode, result.stdout) == (64, "")
+    assert "Usage: hairmesh" in result.stderr
 
 
 def test_verify_of_an_empty_folder_says_what_to_do(tmp_path: Path) -> None:

@@ -175,8 +175,11 @@ async def test_comfyui_is_read_over_its_own_routes(capsys: pytest.CaptureFixture
         ("http://127.0.0.1:8000/v1", {}, "without a path"),
         ("http://127.0.0.1:1", {"interval_s": 1.0, "grace_s": 1.5}, "--interval is too long"),
         ("127.0.0.1", {"kind": Kind.WORKER}, "host:port"),
+        ("http://127.0.0.1:1", {"kind": Kind.WORKER}, "a worker is host:port, without http://"),
+        ("dns:///workers:1", {"kind": Kind.WORKER}, "a worker is host:port, without dns:/"),
         ("http://127.0.0.1:1", {"kind": Kind.COMFYUI, "proxy": True}, "--proxy goes with vllm"),
-        ("http://127.0.0.1:1", {"secret_file": Path("/nonexistent/key")}, "--secret-file"),
+        ("http://127.0.0.1:1", {"secret_file": Path("/nonexistent/key")}, "/nonexistent/key: No such file"),
+        ("http://127.0.0.1:1", {"secret_file": Path("/dev/null")}, "--secret-file /dev/null: is empty"),
     ],
 )
 async def test_what_cannot_work_is_said_before_anything_is_asked(url: str, changes: dict[str, Any], word: str) -> None:

@@ -16,12 +16,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hairmesh.watch import lock, restart
+from hairmesh.watch import lines, lock, restart
 from hairmesh.watch.loop import Exit
 from hairmesh.watch.options import SECRET_VARIABLE
 from hairmesh.watch.target import TargetError
 from tests.fakes.vllm import FakeVllm
 from tests.hairmesh.watching import last_line, options, until, watch
+from worker.health.verdict import Verdict
+from worker.health.watchdog.policy import Action, Decision
+from worker.health.watchdog.server import Finding, Outcome
 
 PROGRAM = Path(sys.executable).with_name("hairmesh")
 
@@ -103,6 +106,18 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+async def test_what_servers_and_commands_say_is_text_to_a_terminal_and_nothing_more(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    nasty = "\x1b[2Jall is well\x1b]0;title\x07\u202e"
+    finding = Finding(Verdict.UNKNOWN, Outcome.DEGRADED, conclusive=True, why=nasty)
+    for as_json in (True, False):
+        said = lines.decision_line(Decision(finding, Action.NOTHING, ""), "worker w", as_json=as_json, acts=False)
+        said += lines.event_line("restart command done", "worker w", as_json=as_json, output=f"one\n{nasty}")
+        assert not set(said) & {"\x1b", "\x07", "\u202e"}
+        assert "all is well" in said
 
 
 def test_exit_status_of_wrong_usage() -> None:

@@ -43,7 +43,7 @@ async def test_a_workers_own_words_are_the_verdict(
             wrong = tmp_path / "wrong"
             wrong.write_text("another")
             assert await watch(options(address, Kind.WORKER, secret_file=wrong)) is Exit.DEGRADED
-            assert "UNAUTHENTICATED" in last_line(capsys)["why"]
+            assert "accept_passwords" in last_line(capsys)["why"]
 
             for photo, status, verdict in ((HOLDS, Exit.WELL, "busy"), (FROZEN, Exit.SICK, "stalled")):
                 pipeline.release.clear()
