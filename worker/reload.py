@@ -9,7 +9,7 @@ from pathlib import Path
 import structlog
 
 from worker.passwords import Passwords
-from worker.settings import Settings, SettingsError, parse
+from worker.settings import Settings, SettingsError, parse, read
 
 log = structlog.stdlib.get_logger("worker.reload")
 
@@ -33,7 +33,8 @@ class PasswordReload:
         self._present = present
         self._listen = listen
         self._poll_s = poll_s
-        self._seen: str | None = None
+        self._seen: tuple[str, str] | None = None
+        """The text that was judged last, and why there was none."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="config-reload", daemon=True)
 
@@ -46,19 +47,32 @@ class PasswordReload:
         self._stop.set()
 
     def look(self) -> None:
-        """Apply the file if its text changed. A broken one changes nothing and is reported once."""
-        try:
-            text = self._path.read_text(encoding="utf-8")
-            if text == self._seen:
-                return
-            changed = parse(text, self._environ, listen=self._listen, origin=str(self._path))
-        except (OSError, UnicodeDecodeError, SettingsError) as error:
-            problem = str(error) if isinstance(error, SettingsError) else type(error).__name__
-            if problem != self._seen:
-                log.warning("config_not_applied", problem=problem, advice="the passwords read before stay valid")
-            self._seen = problem
+        """Apply the file if it changed. A broken one changes nothing and is reported once."""
+        text, problem = self._read()
+        if (text, problem) == self._seen:
             return
-        self._seen = text
+        self._seen = text, problem
+        try:
+            if not problem:
+                self._apply(parse(text, self._environ, listen=self._listen, origin=str(self._path)))
+        except SettingsError as error:
+            problem = str(error)
+        except Exception as error:  # a fault of ours does not end the watching
+            log.exception("config_look_failed")
+            problem = type(error).__name__
+        if problem:
+            log.warning("config_not_applied", problem=problem, advice="the passwords read before stay valid")
+
+    def _read(self) -> tuple[str, str]:
+        """Its text, and why there is none."""
+        try:
+            return read(self._path), ""
+        except SettingsError as error:
+            return "", str(error)
+        except Exception as error:  # noqa: BLE001  (told like any other, once)
+            return "", f"{self._path}: cannot be read: {type(error).__name__}"
+
+    def _apply(self, changed: Settings) -> None:
         if changed.accept_passwords != self._present.accept_passwords:
             self._passwords.replace(changed.accept_passwords)
             log.warning("passwords_changed", count=len(changed.accept_passwords))

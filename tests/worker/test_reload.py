@@ -1,0 +1,109 @@
+"""The configuration file of a running worker, whatever takes its place."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import SecretStr
+from structlog.testing import capture_logs
+
+from hairmesh.wire import TOKEN_KEY
+from worker import reload
+from worker.passwords import Credential, Passwords
+from worker.reload import PasswordReload
+from worker.settings import load
+
+
+def config(*accepted: str, **changes: Any) -> str:
+    return json.dumps({"accept_passwords": accepted, **changes})
+
+
+class Watched:
+    """A file of passwords, looked at by hand, and who gets in."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.write_text(config("SENTINEL-old"))
+        self.book = Passwords([SecretStr("SENTINEL-old")])
+        self.reload = PasswordReload(path, {}, self.book, load(path, {}), poll_s=0.01)
+        self.reload.look()
+
+    def look(self, times: int = 3) -> list[str]:
+        """What the log hears."""
+        with capture_logs() as logs:
+            for _time in range(times):
+                self.reload.look()
+        assert "SENTINEL" not in str(logs)
+        return [entry["event"] for entry in logs]
+
+    def lets_in(self, password: str) -> bool:
+        return self.book.judge([(TOKEN_KEY, password)]) is Credential.GOOD
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Watched:
+    return Watched(tmp_path / "w.json")
+
+
+def _sparse(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 1 << 43)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        _sparse,
+        os.mkfifo,
+        Path.mkdir,
+        lambda path: path.symlink_to("/dev/zero"),
+        lambda path: path.symlink_to(path),
+        lambda path: path.write_bytes(b"\xff"),
+        lambda path: path.write_text("{"),
+        lambda path: path.write_text(config("SENTINEL-old")[:-1] + ', "accept_passwords": ["SENTINEL-new"]}'),
+        lambda path: None,
+    ],
+    ids=["huge", "fifo", "folder", "endless", "circle", "bytes", "half", "twice", "gone"],
+)
+def test_whatever_takes_its_place_is_said_once_and_the_next_good_one_counts(
+    watched: Watched, make: Callable[[Path], object]
+) -> None:
+    watched.path.unlink()
+    make(watched.path)
+    assert watched.look() == ["config_not_applied"]
+    assert watched.lets_in("SENTINEL-old")
+    if watched.path.is_symlink() or watched.path.exists():
+        watched.path.rename(watched.path.with_name("away"))
+    watched.path.write_text(config("SENTINEL-new"))
+    assert watched.look() == ["passwords_changed"]
+    assert watched.lets_in("SENTINEL-new")
+    assert not watched.lets_in("SENTINEL-old")
+
+
+@pytest.mark.parametrize("part", ["read", "parse"])
+def test_no_exception_ends_the_watching(watched: Watched, monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    def broken(*_: object, **__: object) -> str:
+        raise MemoryError("SENTINEL")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(reload, part, broken)
+        watched.path.write_text(config("SENTINEL-lost"))
+        assert watched.look()[-1] == "config_not_applied"
+        assert watched.look() == []
+    watched.path.write_text(config("SENTINEL-new"))
+    assert watched.look() == ["passwords_changed"]
+    assert watched.lets_in("SENTINEL-new")
+
+
+def test_what_is_in_force_again_is_no_news(watched: Watched) -> None:
+    watched.path.rename(watched.path.with_name("away"))
+    assert watched.look() == ["config_not_applied"]
+    watched.path.with_name("away").rename(watched.path)
+    assert watched.look() == []
+    watched.path.write_text(config("SENTINEL-old", device="cpu"))
+    assert watched.look() == ["config_change_needs_restart"]
