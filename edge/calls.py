@@ -40,6 +40,7 @@ class Call:
     on_progress: Callable[[Message, int], None] | None = None
     """For RPCs that stream: every progress message as it arrives, with the number of the attempt (from 1)."""
     trace: CallTrace = field(default_factory=CallTrace, compare=False)
+    """Filled in by whoever runs it: one for each call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,14 @@ class OnlineCounts:
     healthy: int
     primary_total: int
     primary_healthy: int
+
+
+@dataclass(frozen=True, slots=True)
+class ContactSnapshot:
+    """How the edge gets on with one worker, beside what the pool decides about it."""
+
+    former_password: bool
+    """It refuses the password of now and takes the one before: after a restart the edge would not get in."""
 
 
 class Mesh(Protocol):

@@ -20,6 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from edge.calls import CallTrace
 from edge.errors import ApiError, invalid
 from edge.messages import OK, preferred_language
 from edge.request_log import RequestLog
@@ -61,8 +62,8 @@ class Exchange:
         self.reason = ""
         self.http_status: int | None = None
         self.queue_s = 0.0
-        self.worker = ""
-        self.attempts = 0
+        self.trace = CallTrace()
+        """Of its call on a worker, if it has one."""
         self.bytes_in = 0
         self.bytes_out = 0
         self.body_read = False
@@ -150,6 +151,7 @@ class Exchange:
     def line(self) -> dict[str, object]:
         """What the request log keeps of it."""
         duration_s = (self.answered_s or time.monotonic()) - self.started_s
+        workers = self.trace.workers
         return {
             "request_id": self.request_id,
             "method": self.method,
@@ -159,8 +161,10 @@ class Exchange:
             "reason": self.reason,
             "duration_ms": round(duration_s * 1000, 1),
             "queue_ms": round(self.queue_s * 1000, 1),
-            "worker": self.worker,
-            "attempts": self.attempts,
+            "call_id": self.trace.call_id,
+            "worker": workers[-1] if workers else "",
+            "workers": workers,
+            "attempts": len(workers),
             "bytes_in": self.bytes_in,
             "bytes_out": self.bytes_out,
             "client": "client_closed" if self.http_status is None else "answered",

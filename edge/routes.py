@@ -72,14 +72,16 @@ class Calls:
         """Run one call on a worker and turn its answer into JSON, the pictures in it into URLs that can be read."""
         trusted = self.in_force.settings.trusted_proxies
         client = client_address(exchange.peer, exchange.headers.getlist("x-forwarded-for"), trusted)
-        call = Call(method, message, exchange.request_id, timeout_s=exchange.timeout_s(), client=client)
+        call = Call(
+            method, message, exchange.request_id, timeout_s=exchange.timeout_s(), client=client, trace=exchange.trace
+        )
         with ClientWatch(exchange):
             try:
                 outcome = await self.mesh.call(call)
             except CallFailedError as error:
-                exchange.worker, exchange.attempts, exchange.queue_s = error.worker, error.attempts, error.queue_s
+                exchange.queue_s = error.queue_s
                 raise ApiError.of_call(error, exchange.timeout_ms()) from error
-            exchange.worker, exchange.attempts, exchange.queue_s = outcome.worker, outcome.attempts, outcome.queue_s
+            exchange.queue_s = outcome.queue_s
             return await self._answer(exchange, outcome.response)
 
     async def _answer(self, exchange: Exchange, message: Message) -> Response:

@@ -34,6 +34,7 @@ IO_TIMEOUT_S = 10.0
 """After this a read or a write that somebody waits for counts as failed; its thread may go on hanging."""
 LEFTOVER_AGE_S = 3600.0
 """Half-written files of a process that died are removed when older than this."""
+_NOT_TRIED = "not tried yet"
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _OURS = re.compile(rf"{ID.pattern}\.png|\.{ID.pattern}\.tmp")
 
@@ -53,7 +54,7 @@ class LocalStore:
         """On the disk, at the last look."""
         self._refused_bytes = 0
         """What the last picture would have needed, if there was no room for it: until there is, the store is full."""
-        self._trouble = "not tried yet"
+        self._trouble = _NOT_TRIED
         """Why the last write failed; empty when it did not."""
         self._waiting: dict[str, bytes] = {}
         """Accepted and not on the disk yet. Who is taken out of it is not wanted any more."""
@@ -158,9 +159,10 @@ class LocalStore:
 
     def _note(self, trouble: str) -> None:
         """Remember, and log when it is news, whether pictures can be stored."""
-        if trouble and not self._trouble:
+        before = "" if self._trouble == _NOT_TRIED else self._trouble
+        if trouble and not before:
             log.error("pictures_not_stored", problem=trouble)
-        elif self._trouble and not trouble:
+        elif before and not trouble:
             log.info("pictures_stored_again")
         self._trouble = trouble
 

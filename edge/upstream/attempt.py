@@ -49,7 +49,7 @@ async def ask(
     try:
         response = await rpc(message, timeout=timeout_s, metadata=metadata)
     except grpc.aio.AioRpcError as error:
-        return read(error)
+        return read(error, message)
     return Refusal(Code.INTERNAL) if response is None else Reply(response)
 
 
@@ -76,7 +76,7 @@ async def follow(
             else:
                 results.append(part)
     except grpc.aio.AioRpcError as error:
-        return read(error)
+        return read(error, message)
     finally:
         stream.cancel()  # nothing to do for one that has ended
     if not results or results[-1].WhichOneof("event") != "summary":

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import time
 
-from edge.calls import Call
+import structlog
+
+from edge.calls import Call, ContactSnapshot
 from edge.pool import events as ev
 from edge.upstream import attempt, probe
 from edge.upstream.channel import Link
@@ -13,13 +15,15 @@ from edge.upstream.passwords import Key, Passwords
 from edge.upstream.refusal import Refusal
 from edge.upstream.watch import Emit, Spawn, Watch
 
+log = structlog.get_logger()
+
 
 class Contact:
     """Made with the pool's `Open`, ended with its `Close`; after that nothing of it is ever heard again."""
 
     def __init__(self, link: Link, passwords: Passwords, *, emit: Emit, spawn: Spawn) -> None:
         self._link = link
-        self._key = Key(passwords)
+        self._key = Key(passwords, link.target)
         self._emit = emit
         self._spawn = spawn
         self._watch = Watch(link, self._key, emit=emit, spawn=spawn)
@@ -42,6 +46,9 @@ class Contact:
                 self._key.worked(token)
                 break
             timeout_s = until_s - time.monotonic()
+        if isinstance(answer, Refusal) and answer.code is ev.Code.RESOURCE_EXHAUSTED and not answer.reason:
+            # Neither a busy slot nor the request's size: the pool judges it without a word.
+            log.warning("answer_not_taken", worker=self._link.target, call_id=call_id, problem=answer.transport)
         return answer
 
     def probe(self, timeout_s: float) -> None:
@@ -61,6 +68,10 @@ class Contact:
         self._watch.start()
         return old
 
+    def snapshot(self) -> ContactSnapshot:
+        """At this moment."""
+        return ContactSnapshot(former_password=self._key.is_former)
+
     def end(self) -> Link:
         """Nothing more is wanted of it; its channel, to be closed."""
         self._watch.stop()
@@ -70,5 +81,8 @@ class Contact:
 
     async def _check(self, timeout_s: float) -> None:
         """One active check. Whatever comes back ends it: a probe that never ends would be the last."""
+        until_s = time.monotonic() + timeout_s
         result, evidence = await probe.check(self._link, self._key, timeout_s)
+        if result is ev.ProbeResult.GOOD and (problem := await self._watch.status_problem(until_s - time.monotonic())):
+            result, evidence = ev.ProbeResult.ERROR, f"WatchStatus: {problem}"
         self._emit(ev.ProbeEnded(time.monotonic(), self._link.target, result, f"probe: {evidence}"))

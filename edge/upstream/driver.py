@@ -11,19 +11,19 @@ import contextlib
 import contextvars
 import secrets
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from functools import partial
 
 import grpc
-import structlog
 from google.protobuf.message import Message
 
-from edge.calls import Call, CallFailedError, OnlineCounts, Outcome
+from edge.calls import Call, CallFailedError, ContactSnapshot, OnlineCounts, Outcome
 from edge.pool import events as ev
 from edge.pool.config import NAME_PREFIX, RETRY_AFTER_MIN_S, PoolConfig
 from edge.pool.manager import Pool
 from edge.pool.snapshot import PoolSnapshot
 from edge.upstream.attempt import Reply
+from edge.upstream.call_log import CallLog
 from edge.upstream.channel import Certificates, ChannelSecurity, Link, check_password, host_of
 from edge.upstream.contact import Contact
 from edge.upstream.desk import Desk
@@ -33,8 +33,6 @@ from edge.upstream.home import Home
 from edge.upstream.passwords import Passwords
 from edge.upstream.refusal import Refusal
 from edge.upstream.resolver import Resolver, Resolving
-
-log = structlog.get_logger()
 
 TIMER_SLACK_S = 0.001
 """uvloop's timers count whole ms and may ring that much too early: the pool would ask for the same moment again."""
@@ -62,6 +60,7 @@ class Driver:
         self._passwords = Passwords(password)
         self._certificates = _check(config, self._security)
         self._fingerprints = Fingerprints()
+        self._call_log = CallLog()
         self._resolver = Resolver(resolving or Resolving(), self._tell_targets)
         self._edge_id = secrets.token_hex(4)
         self._pool = Pool(config, seed=seed, edge_id=self._edge_id)
@@ -154,6 +153,10 @@ class Driver:
         """States, causes, cooldowns, calls in flight and queue at this moment."""
         return self._pool.snapshot(time.monotonic())
 
+    def contacts(self) -> Mapping[str, ContactSnapshot]:
+        """By endpoint: what the pool does not know of it."""
+        return {endpoint: contact.snapshot() for endpoint, contact in self._contacts.items()}
+
     async def call(self, call: Call) -> Outcome:
         """Run `call` on a worker; raises `CallFailedError`. Cancelling cancels the RPC, or leaves the queue.
 
@@ -163,7 +166,8 @@ class Driver:
             raise CallFailedError("NO_WORKER", retry_after_s=RETRY_AFTER_MIN_S)
         self._home.check()
         self._calls += 1
-        call_id = f"{self._edge_id}-{self._calls}"
+        call_id = call.trace.call_id = f"{self._edge_id}-{self._calls}"
+        self._call_log.begins(call_id, call.request_id)
         desk = self._desks[call_id] = Desk()
         answer: Reply | Refusal | None = None
         attempts = 0
@@ -171,12 +175,15 @@ class Driver:
             self._feed(self._submitted(call, call_id))
             while isinstance(word := await desk.take(), ev.Start):
                 attempts += 1
+                call.trace.workers.append(word.endpoint)
                 answer = await self._attempt(call, word, attempts)
                 self._feed(self._ended(call, call_id, answer))
         finally:
             del self._desks[call_id]
             if desk.open:
                 self._feed(ev.CallGone(time.monotonic(), call_id))
+            settled = attempts == 0 or (attempts == 1 and isinstance(answer, Reply))
+            self._call_log.ends(call_id, settled=settled)
         if isinstance(word, ev.Finish) and isinstance(answer, Reply):
             return Outcome(answer.response, word.endpoint, word.attempts, word.queue_s, answer.results)
         raise failure(word, answer)
@@ -238,8 +245,8 @@ class Driver:
                     self._alarm.cancel()
                 delay_s = max(0.0, at_s - time.monotonic()) + TIMER_SLACK_S
                 self._alarm = asyncio.get_running_loop().call_later(delay_s, self._tick)
-            case ev.Log(level, event, fields):
-                (log.info if level == "info" else log.warning)(event, **fields)
+            case ev.Log():
+                self._call_log.write(decision)
             case ev.Open(endpoint):
                 self._contacts[endpoint] = Contact(
                     self._link(endpoint), self._passwords, emit=self._hear, spawn=self._spawn

@@ -6,6 +6,7 @@ import grpc
 from grpc_health.v1 import health_pb2
 
 from edge.pool.events import ProbeResult
+from edge.upstream import transport
 from edge.upstream.channel import Link
 from edge.upstream.passwords import Key
 from hairmesh import wire
@@ -35,7 +36,8 @@ async def check(link: Link, key: Key, timeout_s: float) -> tuple[ProbeResult, st
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.UNAUTHENTICATED:
                 continue
-            return RESULTS.get(error.code(), ProbeResult.ERROR), error.code().name
+            result = RESULTS.get(error.code(), ProbeResult.ERROR)
+            return result, f"{error.code().name} {transport.said(error)}".rstrip()
         if answer is None:
             return ProbeResult.ERROR, "no health answer"
         key.worked(token)

@@ -7,15 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import grpc
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from google.rpc import error_details_pb2, status_pb2
 
 from edge.calls import DetailValue
 from edge.pool.events import Code
+from edge.upstream import transport
 from hairmesh.wire import ERROR_DOMAIN, MAX_MESSAGE_BYTES
 
 TOO_LARGE = "BODY_TOO_LARGE"
-"""Reason of a message above `MAX_MESSAGE_BYTES`, request or answer: another worker would not take it either."""
+"""Reason of a request above `MAX_MESSAGE_BYTES`: another worker would not take it either."""
 _TOO_LARGE_SAYS = "message larger than max"
 """In what gRPC says of one, on either side. Its code is that of a busy slot, which comes with the worker's reason."""
 
@@ -36,16 +37,23 @@ class Refusal:
     field: str = ""
     """The field at fault."""
     retry_after_s: float | None = None
+    transport: str = ""
+    """What gRPC says of an end without a reason, as far as that is known to be its own text; for the log."""
 
 
-def read(error: grpc.aio.AioRpcError) -> Refusal:
-    """Everything our own workers put into an error. Details of other origin, or damaged ones, are left out."""
+def read(error: grpc.aio.AioRpcError, request: Message) -> Refusal:
+    """Everything our own workers put into an error. Details of other origin, or damaged ones, are left out.
+
+    Either side may say that a message is too large, and of either message: it is the request's fault only when it was
+    the request. An answer above the limit is the worker's failure, without a reason of its own.
+    """
     code = Code[error.code().name]
     packed = (error.trailing_metadata() or {}).get(_DETAILS_KEY)
     if not isinstance(packed, bytes):
-        if code is Code.RESOURCE_EXHAUSTED and _TOO_LARGE_SAYS in (error.details() or ""):
+        too_large = code is Code.RESOURCE_EXHAUSTED and _TOO_LARGE_SAYS in (error.details() or "")
+        if too_large and request.ByteSize() > MAX_MESSAGE_BYTES:
             return Refusal(code, TOO_LARGE, {"max_bytes": MAX_MESSAGE_BYTES})
-        return Refusal(code)
+        return Refusal(code, transport=transport.said(error))
     info, at_fault, retry = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest(), error_details_pb2.RetryInfo()
     try:
         for detail in status_pb2.Status.FromString(packed).details:

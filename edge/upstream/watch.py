@@ -38,6 +38,9 @@ class Watch:
 
     A broken health stream is `ConnectionLost`, at once. `ask_status` opens the status stream anew, so that what it says
     is younger than the question. A refused password is not the end while there is another.
+
+    A worker whose status cannot be read can give no slot back: `status_problem` is for probes, which must not find it
+    good.
     """
 
     def __init__(self, link: Link, key: Key, *, emit: Emit, spawn: Spawn) -> None:
@@ -49,6 +52,10 @@ class Watch:
         self._status: asyncio.Task[None] | None = None
         self._refused: dict[str, grpc.StatusCode] = {}
         """By stream: what the log was last told."""
+        self._status_problem = ""
+        """Why the status cannot be read; empty from its first message to the end of the stream."""
+        self._status_judged = asyncio.Event()
+        """Whether that is what came of asking."""
 
     def start(self) -> None:
         """Open both, unless they are."""
@@ -67,6 +74,18 @@ class Watch:
         if self._status is not None:
             self._status.cancel()
             self._status = self._spawn(self._watch_status())
+
+    async def status_problem(self, timeout_s: float) -> str:
+        """Why the status cannot be read, in words; empty when it can. Where it could not be, it is asked for again."""
+        if self._status_problem and self._status_judged.is_set():
+            self._status_judged.clear()
+            self.ask_status()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._status_judged.wait()
+        except TimeoutError:
+            self._judge_status("no answer")
+        return self._status_problem
 
     async def _watch_health(self) -> None:
         request = health_pb2.HealthCheckRequest(service=ANALYZE_SERVICE)
@@ -88,13 +107,19 @@ class Watch:
         target, pause_s = self._link.target, REOPEN_S
 
         def told(answer: worker_pb2.WatchStatusResponse, asked_s: float) -> None:
+            self._judge_status("")
             self._emit(_told(target, asked_s, answer.status))
 
         while True:
             heard, code = await self._listen(self._link.watch_status, request, told)
             self._is_lost("WatchStatus", code, heard=heard)
+            self._judge_status("no status" if code is None else code.name)
             self._emit(ev.StatusLost(time.monotonic(), target))
             pause_s = await _pause(pause_s, heard=heard)
+
+    def _judge_status(self, problem: str) -> None:
+        self._status_problem = problem
+        self._status_judged.set()
 
     async def _listen(
         self,

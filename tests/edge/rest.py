@@ -6,7 +6,7 @@ import asyncio
 import io
 import json
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ from PIL import Image
 
 from edge.__main__ import server_config
 from edge.app import RunningMesh, create_app
-from edge.calls import Call, CallFailedError, OnlineCounts, Outcome
+from edge.calls import Call, CallFailedError, ContactSnapshot, OnlineCounts, Outcome
 from edge.pool.config import PoolConfig
 from edge.pool.snapshot import EndpointSnapshot, HistoryEntry, PoolSnapshot
 from edge.reload import ConfigFile
@@ -28,6 +28,7 @@ from edge.upstream.channel import ChannelSecurity
 
 PASSWORD = "loopback-secret"
 MEASURE = "/api/v1/face/measure"
+WORKER = "10.0.0.11:28187"
 
 
 def picture(kind: str = "JPEG", size: tuple[int, int] = (240, 320), **options: Any) -> bytes:
@@ -54,7 +55,7 @@ def measured() -> measure_pb2.MeasureResponse:
 def endpoint(**changes: Any) -> EndpointSnapshot:
     """A worker that serves, but for the changes."""
     good: dict[str, Any] = {
-        "target": "10.0.0.11:28187",
+        "target": WORKER,
         "primary": True,
         "state": "SERVING",
         "cause": "",
@@ -119,6 +120,7 @@ class FakeMesh:
     closed: bool = False
     edge_id: str = "7c1e44f0"
     endpoints: tuple[EndpointSnapshot, ...] = ()
+    former: frozenset[str] = frozenset()
     braked: bool = False
     configured: list[tuple[PoolConfig, str, ChannelSecurity]] = field(default_factory=list)
     unacceptable: Exception | None = None
@@ -142,11 +144,17 @@ class FakeMesh:
 
     def snapshot(self) -> PoolSnapshot:
         """Scripted endpoints, and always the same queue."""
-        queue = {"waiting_fast": 3, "waiting_slow": 1, "waiting_outside": 2, "inside": 7}
+        queue: dict[str, Any] = {"waiting_fast": 3, "waiting_slow": 1, "waiting_outside": 2, "inside": 7}
         return PoolSnapshot(self.endpoints, **queue, braked=self.braked, growth_capable=1)
+
+    def contacts(self) -> Mapping[str, ContactSnapshot]:
+        """Scripted workers in `former` take the former password only."""
+        return {each.target: ContactSnapshot(each.target in self.former) for each in self.endpoints}
 
     async def call(self, call: Call) -> Outcome:
         """As scripted."""
+        call.trace.call_id = f"{self.edge_id}-{len(self.calls) + 1}"
+        call.trace.workers.append(WORKER)
         self.calls.append(call)
         self.called.set()
         try:
@@ -157,7 +165,7 @@ class FakeMesh:
             raise
         if self.failure is not None:
             raise self.failure
-        return Outcome(self.response, worker="10.0.0.11:28187", attempts=1, queue_s=0.25)
+        return Outcome(self.response, worker=WORKER, attempts=1, queue_s=0.25)
 
     @property
     def request(self) -> measure_pb2.MeasureRequest:
@@ -246,4 +254,4 @@ async def serving(folder: Path, mesh: RunningMesh, **changes: Any) -> AsyncItera
 
 def failed(reason: str, **options: Any) -> CallFailedError:
     """What the mesh raises for a call without an answer."""
-    return CallFailedError(reason, worker="10.0.0.11:28187", attempts=1, **options)
+    return CallFailedError(reason, worker=WORKER, attempts=1, **options)

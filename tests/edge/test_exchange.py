@@ -16,7 +16,7 @@ import structlog
 
 from edge import exchange
 from edge.images import local
-from tests.edge.rest import ANNOTATED, MEASURE, PHOTO, FakeMesh, Rest, eventually, failed, serving
+from tests.edge.rest import ANNOTATED, MEASURE, PHOTO, WORKER, FakeMesh, Rest, eventually, failed, serving
 
 
 def form(photo: bytes = PHOTO) -> bytes:
@@ -49,6 +49,7 @@ async def test_a_client_that_leaves_cancels_its_call(rest: Rest, mesh: FakeMesh,
     await rest.stop()
     (line,) = rest.log_lines()
     assert (line["client"], line["code"], line["http_status"]) == ("client_closed", None, None)
+    assert (line["call_id"], line["workers"]) == ("7c1e44f0-1", [WORKER])
 
 
 async def test_a_client_that_leaves_at_once_cancels_its_call_too(rest: Rest, mesh: FakeMesh) -> None:
@@ -239,7 +240,9 @@ async def test_the_log_has_one_line_per_request(rest: Rest, mesh: FakeMesh) -> N
         "code": 0,
         "reason": "",
         "queue_ms": 250.0,
-        "worker": "10.0.0.11:28187",
+        "call_id": "7c1e44f0-1",
+        "worker": WORKER,
+        "workers": [WORKER],
         "attempts": 1,
         "bytes_in": first["bytes_in"],
         "bytes_out": len(json.dumps(good, ensure_ascii=False, separators=(",", ":")).encode()),
@@ -247,8 +250,9 @@ async def test_the_log_has_one_line_per_request(rest: Rest, mesh: FakeMesh) -> N
     }
     assert first["bytes_in"] > len(PHOTO)
     assert (second["code"], second["reason"], second["queue_ms"]) == (1003, "YAW", 1500.0)
-    assert second["worker"] == "10.0.0.11:28187"
+    assert (second["call_id"], second["worker"]) == ("7c1e44f0-2", WORKER)
     assert (third["route"], third["http_status"]) == (None, 404)
+    assert (third["call_id"], third["worker"], third["workers"], third["attempts"]) == ("", "", [], 0), "it had no call"
     assert "SENTINEL" not in rest.settings.request_log.path.read_text()
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+import structlog
 from hair.analysis.v1 import measure_pb2
 from hair.worker.v1 import worker_service_pb2 as worker_pb2
 from starlette.middleware.base import BaseHTTPMiddleware
@@ -56,6 +57,24 @@ async def test_a_photo_in_and_a_picture_out(rest: Rest, worker: FakeWorker) -> N
     await rest.stop()
     (line,) = rest.log_lines()
     assert (line["worker"], line["attempts"]) == (worker.address, 1)
+    assert (line["call_id"], line["workers"]) == (seen.call_id, [worker.address])
+
+
+async def test_the_request_log_says_which_workers_were_tried_and_joins_the_other_logs(
+    tmp_path: Path, worker: FakeWorker
+) -> None:
+    bad = FakeWorker(default=Refuse(grpc.StatusCode.INTERNAL, "WORKER_FAILED"))
+    await bad.start()
+    config = PoolConfig(workers=(bad.address, worker.address))
+    with structlog.testing.capture_logs() as lines:
+        async with serving(tmp_path, Driver(config, PASSWORD, ChannelSecurity())) as rest:
+            assert (await rest.measure(headers={"X-Request-ID": "mine"})).status_code == 200
+    await bad.stop()
+    (line,) = rest.log_lines()
+    assert (line["workers"], line["worker"], line["attempts"]) == ([bad.address, worker.address], worker.address, 2)
+    assert line["call_id"] == bad.seen[0].call_id == worker.seen[0].call_id
+    (failed,) = [each for each in lines if each["event"] == "attempt_failed"]
+    assert (failed["call_id"], failed["request_id"]) == (line["call_id"], "mine")
 
 
 @pytest.mark.parametrize(
@@ -163,6 +182,12 @@ async def test_18_a_client_that_leaves_frees_the_worker(rest: Rest, worker: Fake
     hold.release.set()
     await eventually(lambda: slot_of(worker) == worker_pb2.SLOT_STATE_FREE)
     assert (await rest.measure()).status_code == 200
+    await rest.stop()
+    left, waited, answered = rest.log_lines()
+    assert left["client"] == "client_closed"
+    assert (left["call_id"], left["workers"], left["attempts"]) == (worker.seen[0].call_id, [worker.address], 1)
+    assert (waited["reason"], waited["worker"], waited["workers"], waited["attempts"]) == ("BUSY", "", [], 0)
+    assert answered["call_id"] == worker.seen[-1].call_id
 
 
 def test_19_no_middleware_stands_between_a_client_that_leaves_and_its_call(tmp_path: Path) -> None:

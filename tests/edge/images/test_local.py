@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import structlog
 
 from edge.images import local
 from edge.images.local import LocalStore
@@ -36,6 +37,23 @@ async def store(folder: Path) -> AsyncIterator[LocalStore]:
 
 def visible(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
+
+
+async def test_a_first_start_is_no_recovery_and_a_first_failure_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with structlog.testing.capture_logs() as said:
+        good = LocalStore(tmp_path / "pictures", max_bytes=10_000, max_age_s=HOUR_S)
+        await good.probe()
+        assert said == []
+        bad = LocalStore(tmp_path / "file" / "pictures", max_bytes=10_000, max_age_s=HOUR_S)
+        for _ in range(2):
+            await bad.probe()
+        assert [line["event"] for line in said] == ["pictures_not_stored"]
+        (tmp_path / "file").unlink()
+        await bad.probe()
+    assert [line["event"] for line in said] == ["pictures_not_stored", "pictures_stored_again"]
+    await good.close()
+    await bad.close()
 
 
 def test_ids_cannot_be_guessed() -> None:

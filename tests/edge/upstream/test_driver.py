@@ -390,8 +390,8 @@ async def test_what_a_call_brings_about_is_logged_as_no_part_of_it(workers: Make
         worker.address, health=HealthCheckConfig(cooldown_seconds=0.05), dispatch=DispatchConfig(max_retries=0)
     )
     with capture_logs([structlog.contextvars.merge_contextvars]) as logs:
-        with structlog.contextvars.bound_contextvars(request_id="request-1"):
+        with structlog.contextvars.bound_contextvars(route="/of/the/request"):
             await failure(mesh, call())
         await until(lambda: mesh.online().healthy == 1)
     assert {"EJECTED", "SERVING"} <= {line.get("to") for line in logs}
-    assert all("request_id" not in line for line in logs)
+    assert all("route" not in line for line in logs)

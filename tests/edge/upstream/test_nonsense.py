@@ -126,5 +126,5 @@ async def test_a_stream_of_nonsense_is_opened_again(
     del handler.nonsense[stream]
     asked = handler.asked.count(stream)
     await until(lambda: handler.asked.count(stream) > asked)
-    assert mesh.online().healthy == 1
+    await until(lambda: mesh.online().healthy == 1)
     assert await ask(mesh) == "ok"

@@ -1,12 +1,13 @@
-"""A password rotated in either order, with traffic: no failed request, no strike, nothing in the log."""
+"""A password rotated in either order, with traffic: no failed request, no strike. Whoever is behind is named."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 from hair.analysis.v1 import growth_pb2, measure_pb2
+from structlog.contextvars import bound_contextvars, merge_contextvars
 from structlog.testing import capture_logs
 
 from edge.calls import Call
@@ -102,6 +103,78 @@ async def test_a_rotation_with_traffic_costs_no_request_and_no_strike(
         assert secret not in f"{lines} {mesh!r} {mesh.snapshot()} {vars(mesh)}"
 
 
+def said_of(lines: Sequence[Mapping[str, object]], worker: FakeWorker) -> list[str]:
+    """What the log says of its password, in order."""
+    return [
+        f"{line['log_level']} {line['event']}"
+        for line in lines
+        if line.get("worker") == worker.address and line["event"] in {"former_password_used", "password_current"}
+    ]
+
+
+def former(mesh: Driver) -> list[str]:
+    """Workers that are spoken to with the former password, since they take no other."""
+    return [address for address, contact in mesh.contacts().items() if contact.former_password]
+
+
+async def test_a_worker_that_takes_the_former_password_only_is_named_once_until_it_has_learnt(
+    workers: MakeWorkers, driver: MakeDriver
+) -> None:
+    behind, learnt = await workers(2)
+    with capture_logs() as lines:
+        mesh = await driver(behind.address, learnt.address, health=OFTEN)
+        assert former(mesh) == []
+        async with Traffic(mesh, (behind, learnt)) as traffic:
+            learn(learnt)
+            await use(mesh, NEW, OFTEN)
+            await until(lambda: former(mesh) == [behind.address])
+            await traffic.some_more()
+            assert said_of(lines, behind) == ["warning former_password_used"]
+            assert said_of(lines, learnt) == ["info password_current"]
+            learn(behind)
+            await until(lambda: former(mesh) == [])
+            await traffic.some_more()
+            assert said_of(lines, behind) == ["warning former_password_used", "info password_current"]
+            behind.password, behind.former_password = PASSWORD, ""  # as after a restart with its old configuration
+            await until(lambda: former(mesh) == [behind.address])
+            await traffic.some_more()
+    assert said_of(lines, behind)[2:] == ["warning former_password_used"]
+    assert said_of(lines, learnt) == ["info password_current"]
+    assert mesh.online().healthy == 2
+    for secret in (PASSWORD, NEW):
+        assert secret not in f"{lines} {mesh.contacts()}"
+
+
+async def test_as_long_as_nothing_changes_nothing_is_said_of_passwords(
+    workers: MakeWorkers, driver: MakeDriver
+) -> None:
+    (worker,) = await workers(1)
+    with capture_logs() as lines:
+        mesh = await driver(worker.address, health=OFTEN)
+        await until(lambda: worker.probes >= 3)
+        await mesh.call(FAST)
+        await use(mesh, PASSWORD, OFTEN)
+        await until(lambda: worker.probes >= 6)
+    assert said_of(lines, worker) == []
+
+
+async def test_a_call_that_finds_the_former_password_in_use_is_no_part_of_the_warning(
+    workers: MakeWorkers, driver: MakeDriver
+) -> None:
+    (worker,) = await workers(1)
+    mesh = await driver(worker.address, health=SELDOM)
+    await use(mesh, NEW)
+    learn(worker)
+    await mesh.call(FAST)  # with the former one, which it still takes
+    forget(worker)
+    with capture_logs([merge_contextvars]) as lines, bound_contextvars(request_id="request-1"):
+        await mesh.call(FAST)
+        worker.password = PASSWORD
+        await mesh.call(FAST)
+    assert said_of(lines, worker) == ["info password_current", "warning former_password_used"]
+    assert all("request_id" not in line for line in lines)
+
+
 async def test_steady_state_costs_one_rpc_whichever_password_a_worker_takes(
     workers: MakeWorkers, driver: MakeDriver
 ) -> None:
@@ -169,7 +242,7 @@ async def test_a_worker_ejected_for_its_password_is_back_as_soon_as_there_is_ano
 
 def test_at_most_two_are_known_and_the_one_that_worked_is_tried_first() -> None:
     passwords = Passwords("one")
-    key = Key(passwords)
+    key = Key(passwords, "10.0.0.11:28187")
     assert [password for _, password in key.tokens()] == ["one"]
     assert not passwords.change("one")
     assert passwords.change("two")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import grpc
 import pytest
 from google.rpc import error_details_pb2, status_pb2
+from hair.analysis.v1 import measure_pb2
 
 from edge.pool.events import Code
-from edge.upstream.refusal import TOO_LARGE, Refusal, read
+from edge.upstream import refusal
+from edge.upstream.refusal import TOO_LARGE, Refusal
 from hairmesh.wire import ERROR_DOMAIN, MAX_MESSAGE_BYTES
 
 
@@ -19,6 +21,12 @@ def packed(info: error_details_pb2.ErrorInfo) -> tuple[str, bytes]:
     status = status_pb2.Status(code=13)
     status.details.add().Pack(info)
     return "grpc-status-details-bin", status.SerializeToString()
+
+
+def read(failed: grpc.aio.AioRpcError, *, photo_bytes: int = 5) -> Refusal:
+    request = measure_pb2.MeasureRequest()
+    request.photo.data = bytes(photo_bytes)
+    return refusal.read(failed, request)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +77,10 @@ def test_a_message_above_the_limit_is_told_from_a_busy_slot_and_from_any_other_e
     exhausted = grpc.StatusCode.RESOURCE_EXHAUSTED
     empty = grpc.aio.Metadata()
     too_large = grpc.aio.AioRpcError(exhausted, empty, empty, details=f"{side} message larger than max (5 vs. 4)")
-    assert read(too_large) == Refusal(Code.RESOURCE_EXHAUSTED, TOO_LARGE, {"max_bytes": MAX_MESSAGE_BYTES})
+    of_request = read(too_large, photo_bytes=MAX_MESSAGE_BYTES)
+    assert of_request == Refusal(Code.RESOURCE_EXHAUSTED, TOO_LARGE, {"max_bytes": MAX_MESSAGE_BYTES})
+    of_answer = read(too_large)
+    assert (of_answer.reason, of_answer.details) == ("", {})
+    assert of_answer.transport.endswith("message larger than max (5 vs. 4)")
     other = grpc.aio.AioRpcError(exhausted, empty, empty, details="Bandwidth exhausted")
     assert read(other) == Refusal(Code.RESOURCE_EXHAUSTED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hair.analysis.v1 import measure_pb2
+from structlog.testing import capture_logs
 
 from edge.calls import Call, CallFailedError
 from hairmesh.wire import MAX_MESSAGE_BYTES
@@ -35,20 +36,37 @@ async def test_b39_pictures_about_the_default_limit_pass_both_ways(
     assert len(worker.seen[0].request) > size_bytes
 
 
-@pytest.mark.parametrize("way", ["request", "answer"])
-async def test_b39_above_our_limit_is_nobodys_fault_and_not_tried_again(
-    workers: MakeWorkers, driver: MakeDriver, way: str
+async def test_b39_a_request_above_our_limit_is_nobodys_fault_and_not_tried_again(
+    workers: MakeWorkers, driver: MakeDriver
 ) -> None:
     first, second = await workers(2)
     mesh = await driver(first.address, second.address)
-    answer = measure_pb2.MeasureResponse()
-    answer.annotated_image.data = bytes(ABOVE_OURS if way == "answer" else 1)
-    first.default = second.default = Answer(response=answer)
     with pytest.raises(CallFailedError) as caught:
-        await mesh.call(call(ABOVE_OURS if way == "request" else 1))
+        await mesh.call(call(ABOVE_OURS))
     assert (caught.value.reason, caught.value.attempts) == ("BODY_TOO_LARGE", 1)
     assert caught.value.details == {"max_bytes": MAX_MESSAGE_BYTES}
     assert mesh.online().healthy == 2
+    for _ in range(2):
+        assert (await mesh.call(call())).attempts == 1, "both slots are free"
+
+
+async def test_b39_an_answer_above_our_limit_is_no_fault_of_the_client(
+    workers: MakeWorkers, driver: MakeDriver
+) -> None:
+    """Another worker would answer the same, so it is not tried again, and costs none its standing."""
+    first, second = await workers(2)
+    mesh = await driver(first.address, second.address)
+    answer = measure_pb2.MeasureResponse()
+    answer.annotated_image.data = bytes(ABOVE_OURS)
+    first.default = second.default = Answer(response=answer)
+    asked = call()
+    with capture_logs() as lines, pytest.raises(CallFailedError) as caught:
+        await mesh.call(asked)
+    assert (caught.value.reason, caught.value.attempts, caught.value.details) == ("WORKER_FAILED", 1, {})
+    assert mesh.online().healthy == 2
+    (line,) = [line for line in lines if line["event"] == "answer_not_taken"]
+    assert (line["worker"], line["call_id"]) == (caught.value.worker, asked.trace.call_id)
+    assert "message larger than max" in line["problem"]
     first.default = second.default = Answer()
     for _ in range(2):
         assert (await mesh.call(call())).attempts == 1, "both slots are free"
