@@ -10,6 +10,7 @@ from edge.upstream import transport
 from edge.upstream.channel import Link
 from edge.upstream.passwords import Key
 from hairmesh import wire
+from hairmesh.plain import printable
 
 RESULTS = {
     grpc.StatusCode.UNAVAILABLE: ProbeResult.UNREACHABLE,
@@ -45,5 +46,5 @@ async def check(link: Link, key: Key, timeout_s: float) -> tuple[ProbeResult, st
             return ProbeResult.GOOD, "SERVING"
         state = _STATUS_NAMES.get(answer.status, f"unknown status {answer.status}")
         why = (await rpc.trailing_metadata()).get(wire.HEALTH_REASON_KEY)
-        return ProbeResult.NOT_SERVING, f"{state} {why}" if isinstance(why, str) else state
+        return ProbeResult.NOT_SERVING, f"{state} {printable(why)}" if isinstance(why, str) else state
     return verdict

@@ -13,6 +13,7 @@ from google.rpc import error_details_pb2, status_pb2
 from edge.calls import DetailValue
 from edge.pool.events import Code
 from edge.upstream import transport
+from hairmesh.plain import NAME_CHARACTERS, printable
 from hairmesh.wire import ERROR_DOMAIN, MAX_MESSAGE_BYTES
 
 TOO_LARGE = "BODY_TOO_LARGE"
@@ -67,9 +68,9 @@ def read(error: grpc.aio.AioRpcError, request: Message) -> Refusal:
     delay_s = retry.retry_delay.seconds + retry.retry_delay.nanos / 1e9
     return Refusal(
         code=code,
-        reason=info.reason,
-        details={name: _parsed(value) for name, value in info.metadata.items()},
-        field=at_fault.field_violations[0].field if at_fault.field_violations else "",
+        reason=printable(info.reason, NAME_CHARACTERS),
+        details={printable(name, NAME_CHARACTERS): _parsed(value) for name, value in info.metadata.items()},
+        field=printable(at_fault.field_violations[0].field, NAME_CHARACTERS) if at_fault.field_violations else "",
         retry_after_s=delay_s if retry.HasField("retry_delay") else None,
     )
 
@@ -78,4 +79,4 @@ def _parsed(value: str) -> DetailValue:
     """A number that was written into a string map; anything else stays text."""
     if _INTEGER.fullmatch(value):
         return int(value)
-    return float(value) if _NUMBER.fullmatch(value) else value
+    return float(value) if _NUMBER.fullmatch(value) else printable(value)

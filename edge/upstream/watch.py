@@ -17,6 +17,7 @@ from edge.pool import events as ev
 from edge.pool.passive import cause_of
 from edge.upstream.channel import Link
 from edge.upstream.passwords import Key
+from hairmesh.plain import NAME_CHARACTERS, printable
 from hairmesh.wire import ANALYZE_SERVICE
 
 log = structlog.get_logger()
@@ -177,7 +178,7 @@ async def _pause(pause_s: float, *, heard: bool) -> float:
 
 
 def _told(target: str, asked_s: float, status: worker_pb2.WorkerStatus) -> ev.StatusTold:
-    """A status message as an event."""
+    """A status message as an event, what the worker calls itself and says of itself as harmless text."""
     serving = status.state == worker_pb2.SERVING_STATE_SERVING
     draining = status.state == worker_pb2.SERVING_STATE_DRAINING
     slot = status.slot
@@ -185,12 +186,12 @@ def _told(target: str, asked_s: float, status: worker_pb2.WorkerStatus) -> ev.St
         now_s=time.monotonic(),
         endpoint=target,
         asked_s=asked_s,
-        boot_id=status.boot_id,
+        boot_id=printable(status.boot_id, NAME_CHARACTERS),
         cause=None if serving else ev.Cause.DRAINING if draining else cause_of(status.cause),
-        evidence=", ".join(status.reasons),
+        evidence=printable(", ".join(status.reasons)),
         taken=slot.state in {worker_pb2.SLOT_STATE_BUSY, worker_pb2.SLOT_STATE_ABANDONED},
-        call_id=slot.call.call_id,
-        stage=slot.call.stage,
+        call_id=printable(slot.call.call_id, NAME_CHARACTERS),
+        stage=printable(slot.call.stage, NAME_CHARACTERS),
         steps=slot.call.step_counter,
         capabilities=frozenset(status.capabilities),
     )
