@@ -17,19 +17,29 @@ import httpx
 from rich.console import Console
 from rich.live import Live
 
+from hairmesh.plain import printable
 from hairmesh.status_view import View, exit_code
-from hairmesh.wire import password_problem
+from hairmesh.usage import USAGE_STATUS
 
 ROUTE = "/admin/pool"
 TOKEN_VARIABLE = "HAIRMESH_ADMIN_TOKEN"  # noqa: S105  (a name)
 TIMEOUT_S = 5.0
 _ERRNO = re.compile(r"^\[Errno -?[0-9]+\] ")
+_TLS = re.compile(r"^\[SSL(?:: (?P<name>\w+))?\] (?P<words>.*?)(?: \(_ssl\.c:\d+\))?$")
+_NOT_TLS = {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNKNOWN_PROTOCOL"}
+"""What OpenSSL says of a peer that answers in plain text."""
+UNLIMITED_COLUMNS = 1 << 16
+"""For whoever is no terminal: nothing is cut, and a line is a line."""
 NOT_SEEN = 3
 """Exit status when the edge is not reachable, or shows nothing."""
 
 
 class StatusError(Exception):
     """There is nothing to show. The message says why, without the token."""
+
+
+class UsageError(StatusError):
+    """Nothing was asked, since it is not known whom or with which token."""
 
 
 class RefusedError(StatusError):
@@ -45,28 +55,40 @@ class Contact:
 
 
 def find(url: str | None, token_file: Path | None, out: Path) -> Contact:
-    """Put together from what is given, the environment, and the running `hairmesh serve`; raises `StatusError`.
+    """Put together from what is given, the environment, and the running `hairmesh serve`; raises `UsageError`.
 
     The token of the local service goes to the local service alone.
     """
     local = _local(out / "serve.json")
     url = (url or local.get("url", "")).rstrip("/")
     if not url:
-        raise StatusError(f"which edge? give its URL, or start `hairmesh serve` ({out / 'serve.json'} is not there)")
+        raise UsageError(f"which edge? give its URL, or start `hairmesh serve` ({out / 'serve.json'} is not there)")
     if not url.startswith(("http://", "https://")):
-        raise StatusError(f"{url}: write http:// or https:// in front")
+        raise UsageError(f"{url}: write http:// or https:// in front")
+    try:
+        httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise UsageError(f"{url}: is no URL: {error}") from None
     if token_file is not None:
-        try:
-            token = token_file.read_text().strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise StatusError(f"{token_file}: {getattr(error, 'strerror', None) or 'no text'}") from None
+        token, source = _read(token_file), str(token_file)
+    elif token := os.environ.get(TOKEN_VARIABLE, "").strip():
+        source = TOKEN_VARIABLE
+    elif url == local.get("url"):
+        token, source = local["admin_token"], str(out / "serve.json")
     else:
-        token = os.environ.get(TOKEN_VARIABLE, "") or (local["admin_token"] if url == local.get("url") else "")
+        raise UsageError(f"an admin token is needed: --token-file FILE, or {TOKEN_VARIABLE} in the environment")
     if not token:
-        raise StatusError(f"an admin token is needed: --token-file FILE, or {TOKEN_VARIABLE} in the environment")
-    if problem := password_problem(token):
-        raise StatusError(f"the admin token {problem}")
+        raise UsageError(f"{source}: holds no admin token: it is empty")
+    if not (token.isascii() and token.isprintable()):
+        raise UsageError(f"{source}: holds no admin token: that is one line of printable ASCII")
     return Contact(url, token)
+
+
+def _read(token_file: Path) -> str:
+    try:
+        return token_file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{token_file}: {getattr(error, 'strerror', None) or 'no text'}") from None
 
 
 def _local(path: Path) -> dict[str, str]:
@@ -98,7 +120,7 @@ class Asker:
         except httpx.TimeoutException:
             raise StatusError(f"no answer within {TIMEOUT_S:.0f} s") from None
         except httpx.HTTPError as error:
-            raise StatusError(_ERRNO.sub("", str(error)) or type(error).__name__) from None
+            raise StatusError(_in_words(error)) from None
         if response.status_code in {401, 403}:
             raise RefusedError(f"refused: {_message(response)}")
         if response.status_code == 404:
@@ -115,6 +137,21 @@ class Asker:
     def close(self) -> None:
         """Close the connection."""
         self._http.close()
+
+
+def _in_words(error: httpx.HTTPError) -> str:
+    """Why there was no answer, and what to do where that is known."""
+    said = str(error)
+    if isinstance(error, httpx.RemoteProtocolError):
+        return "the connection was closed without an answer: write https:// in front if it speaks TLS"
+    if (tls := _TLS.match(said)) is None:
+        return _ERRNO.sub("", said) or type(error).__name__
+    if tls["name"] in _NOT_TLS:
+        return "what listens there speaks no TLS: write http:// in front"
+    if tls["name"] == "CERTIFICATE_VERIFY_FAILED":
+        reason = tls["words"].removeprefix("certificate verify failed: ")
+        return f"its certificate is not trusted: {reason} (SSL_CERT_FILE names other authorities)"
+    return f"TLS: {tls['words']}"
 
 
 def _message(response: httpx.Response) -> str:
@@ -146,22 +183,27 @@ def run(url: str | None, token_file: Path | None, *, once: bool, as_json: bool, 
 
 
 def _complain(error: StatusError) -> int:
-    Console(stderr=True, highlight=False).print(f"status: {error}", soft_wrap=True, markup=False)
-    return NOT_SEEN
+    sys.stderr.write(f"status: {printable(str(error))}\n")
+    return USAGE_STATUS if isinstance(error, UsageError) else NOT_SEEN
 
 
 def _show(view: View, *, as_json: bool) -> None:
     if as_json:
         silence = {"problem": view.problem, "silent_s": round(view.silent_s, 1)}
-        sys.stdout.write(json.dumps(silence if view.problem else view.pool, ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(silence if view.problem else view.pool) + "\n")
         sys.stdout.flush()
     else:
-        Console(highlight=False).print(view)
+        _console().print(view)
+
+
+def _console() -> Console:
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=UNLIMITED_COLUMNS)
 
 
 def _follow(asker: Asker, interval_s: float, *, as_json: bool) -> None:
     """Ask for ever. Ends with `RefusedError` when the first answer is a refusal, and with `KeyboardInterrupt`."""
-    console = Console(highlight=False)
+    console = _console()
     on_screen = console.is_terminal and not as_json
     views = _views(asker, fits=on_screen)
     view = next(views)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -10,12 +11,18 @@ from typing import Any
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
+from hairmesh.plain import printable
+
 EVIDENCE_COLUMNS = 32
 """What a worker's state rests on stands beside it where there is so much room, else on a line of its own."""
 COLUMNS = ("worker", "priority", "state", "cause", "cooldown", "in flight", "evidence")
 BELOW = ("priority", "evidence")
 """On a worker's second line."""
 GAP = "  "
+TEXT_CHARACTERS = 4_000
+"""Nobody reads more of one text."""
+NO_CHANGE = re.compile(r"^(\w+) → \1 ")
+"""Begins an entry of the history that is about another cause or other evidence, and no other state."""
 STATE_STYLES: Mapping[str, str] = {
     "SERVING": "green",
     "UNKNOWN": "yellow",
@@ -59,12 +66,13 @@ class View:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Lines as wide as the terminal is now."""
-        head = list(self._head())
+        pool = None if self.pool is None else _harmless(self.pool)
+        head = list(self._head(pool))
         yield from head
-        if self.pool is None:
+        if pool is None:
             return
         yield Text()
-        width, workers = options.max_width, list(self.pool["workers"])
+        width, workers = options.max_width, list(pool["workers"])
         header, blocks = _table(workers, width)
         room = len(workers)
         if self.fits and blocks:
@@ -75,19 +83,35 @@ class View:
             order.sort(key=lambda number: bool(workers[number]["state"] == "SERVING"))
         yield header
         for line in chain.from_iterable(blocks[number] for number in order[:room]):
-            if self.problem:
-                line.stylize("dim")
-            yield line
+            yield _faded(line) if self.problem else line
         if len(workers) > room:
             yield Text(f"… and {len(workers) - room} more", style="dim")
 
-    def _head(self) -> Iterator[Text]:
-        if self.pool is None:
-            yield Text(f"edge at {self.url}", style="bold")
-        else:
-            yield from _summary(self.url, self.pool)
-        if self.problem:
-            yield Text(f"edge does not answer since {duration(self.silent_s)}: {self.problem}", style="bold red")
+    def _head(self, pool: Pool | None) -> Iterator[Text]:
+        who, *lines = [Text(f"edge at {self.url}", style="bold")] if pool is None else _summary(self.url, pool)
+        if not self.problem:
+            yield from (who, *lines)
+            return
+        yield who if pool is None else _faded(who)
+        problem = printable(self.problem)
+        yield Text(f"edge has not answered for {duration(self.silent_s)}: {problem}", style="bold red")
+        yield from map(_faded, lines)
+
+
+def _harmless(value: Any) -> Any:
+    """The same with every text as one line that a terminal shows and never obeys: workers name themselves, and say why
+    they are out.
+    """
+    if isinstance(value, str):
+        return printable(value, TEXT_CHARACTERS)
+    if isinstance(value, Mapping):
+        return {key: _harmless(inner) for key, inner in value.items()}
+    return [_harmless(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _faded(line: Text) -> Text:
+    """As it was when the edge answered last: nothing in it is news."""
+    return Text(line.plain, style="dim")
 
 
 def _summary(url: str, pool: Pool) -> Iterator[Text]:
@@ -108,8 +132,13 @@ def _summary(url: str, pool: Pool) -> Iterator[Text]:
         f"inside {queue['inside']} of {queue['max_in_flight']}",
         f"waiting {queue['waiting_fast']} fast, {queue['waiting_slow']} slow",
         f"outside {queue['waiting_outside']}",
-        Text("brake ON: many fail for one cause", style="bold red") if pool["braked"] else "brake off",
+        *(() if pool["braked"] else ("brake off",)),
     )
+    if pool["braked"]:
+        cause = pool.get("shared_cause") or "not told"
+        yield Text(f"brake ON, shared cause {cause}: workers come back by single trial calls", style="bold red")
+    if pool.get("drill"):
+        yield Text("alert drill ON: /monitor answers 503, however the workers are", style="bold red")
     if configuration["problems"]:
         yield Text(f"the file is not in force: {'; '.join(configuration['problems'])}", style="bold red")
     if configuration["awaiting_restart"]:
@@ -142,8 +171,9 @@ def _table(workers: Sequence[Mapping[str, Any]], width: int) -> tuple[Text, list
 def _aligned(cells: Sequence[Text], widths: Sequence[int]) -> Text:
     """One line; what is too long for its place ends in an ellipsis."""
     placed = [cell.copy() for cell in cells]
-    for cell, columns in zip(placed, widths, strict=True):
+    for cell, columns in zip(placed[:-1], widths[:-1], strict=True):
         cell.truncate(columns, overflow="ellipsis", pad=True)
+    placed[-1].truncate(widths[-1], overflow="ellipsis")
     line = Text(GAP).join(placed)
     line.rstrip()
     return line
@@ -176,8 +206,11 @@ def _in_flight(worker: Mapping[str, Any]) -> Text:
 
 
 def _evidence(worker: Mapping[str, Any]) -> Text:
-    """The last change, or decision about it, with what it rests on and how long ago it was."""
-    if not worker["history"]:
-        return Text("not heard of yet")
-    last = worker["history"][0]
-    return Text(f"{duration(last['age_s'])} ago: {last['what']}")
+    """What its state rests on, how long ago that or what was decided since was, and what a probe says that differs."""
+    evidence = worker["evidence"] or "not heard of yet"
+    parts = [evidence]
+    if worker["history"]:
+        last = worker["history"][0]
+        ago, what = f"{duration(last['age_s'])} ago", NO_CHANGE.sub("", last["what"])
+        parts.append(ago if what.endswith(evidence) else f"{ago}: {what}")
+    return _joined(*parts)

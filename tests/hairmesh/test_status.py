@@ -8,7 +8,9 @@ import io
 import json
 import os
 import pty
+import re
 import signal
+import ssl
 import struct
 import sys
 import termios
@@ -21,10 +23,12 @@ from rich.console import Console
 
 from edge.calls import OnlineCounts
 from edge.openapi_admin import POOL_EXAMPLE
+from edge.pool.snapshot import HistoryEntry
 from hairmesh import status
 from hairmesh.status_view import View, duration, exit_code
 from tests.edge.process import Process
 from tests.edge.rest import EJECTED, FakeMesh, Rest, endpoint, serving
+from tests.edge.upstream.tls import Authority
 
 PROGRAM = Path(sys.executable).with_name("hairmesh")
 TOKEN = "SENTINEL-admin-token"
@@ -79,6 +83,26 @@ async def test_scripts_learn_by_exit_status(mesh: FakeMesh, url: str, counts: On
     assert "\x1b" not in out
 
 
+async def test_piped_nothing_is_cut_and_every_worker_is_one_line(mesh: FakeMesh, url: str) -> None:
+    evidence = "call: UNAVAILABLE: " + "connection refused, " * 20 + "the end"
+    mesh.endpoints = (*mesh.endpoints, endpoint(target="w" * 90 + ".example:1", evidence=evidence))
+    _code, out, _err = await run(url, "--once", HAIRMESH_ADMIN_TOKEN=TOKEN, COLUMNS="80")
+    lines = out.splitlines()
+    assert lines[-1].startswith("w" * 90 + ".example:1  primary")
+    assert evidence in lines[-1]
+    assert "…" not in out
+
+
+async def test_what_workers_say_is_text_to_a_terminal_and_nothing_more(mesh: FakeMesh, url: str) -> None:
+    nasty = "\x1b[2J\x1b]0;title\x07\r\n\x9b31m\u202e[bold red]:warning: all is well[/]"
+    mesh.endpoints = (endpoint(evidence=nasty, stage=nasty, name=nasty, history=(HistoryEntry(1.0, nasty),)),)
+    for arguments in ((), ("--json",)):
+        _code, out, _err = await run(url, "--once", *arguments, HAIRMESH_ADMIN_TOKEN=TOKEN)
+        assert all(line.isprintable() for line in out.splitlines())
+        assert "[bold red]:warning: all is well[/]" in out
+        assert len(out.splitlines()) == (1 if arguments else 7)
+
+
 async def test_once_as_json(url: str, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n")
@@ -93,16 +117,70 @@ async def test_who_is_refused_hears_why(url: str, tmp_path: Path) -> None:
     for arguments in ([url, "--once"], [url]):
         code, out, err = await run(*arguments, HAIRMESH_ADMIN_TOKEN=wrong)
         assert (code, out) == (3, "")
-        assert err.startswith("status: refused: ")
+        assert err.startswith("status: refused: the admin token that was sent is not accepted")
         assert "SENTINEL" not in err
-    code, _out, err = await run(url, "--once", "--token-file", str(tmp_path / "none"))
-    assert (code, err) == (3, f"status: {tmp_path / 'none'}: No such file or directory\n")
-    code, _out, err = await run(url, "--once")
-    assert (code, "HAIRMESH_ADMIN_TOKEN" in err) == (3, True)
-    code, _out, err = await run("127.0.0.1:1", "--once", HAIRMESH_ADMIN_TOKEN=TOKEN)
-    assert (code, err) == (3, "status: 127.0.0.1:1: write http:// or https:// in front\n")
     code, _out, err = await run("http://127.0.0.1:1", "--once", HAIRMESH_ADMIN_TOKEN=TOKEN)
     assert (code, err) == (3, "status: Connection refused\n")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "No such file or directory"),
+        (b"", "holds no admin token: it is empty"),
+        (b"SENTINEL\nSENTINEL", "holds no admin token: that is one line of printable ASCII"),
+        ("SENTINEL-密码".encode(), "holds no admin token: that is one line of printable ASCII"),
+        (b"SENTINEL\xff", "no text"),
+    ],
+)
+def test_a_token_file_that_holds_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes | None, words: str
+) -> None:
+    file = tmp_path / "token"
+    if content is not None:
+        file.write_bytes(content)
+    assert status.run("http://u", file, once=True, as_json=False, interval_s=1.0, out=tmp_path) == 64
+    assert capsys.readouterr().err == f"status: {file}: {words}\n"
+
+
+@pytest.mark.parametrize(
+    ("url", "token", "words"),
+    [
+        (None, "t", "which edge? "),
+        ("http://127.0.0.1:1", "", "an admin token is needed: "),
+        ("127.0.0.1:1", "t", "127.0.0.1:1: write http:// or https:// in front"),
+        ("ftp://127.0.0.1:1", "t", "ftp://127.0.0.1:1: write http:// or https:// in front"),
+        ("http://[::1", "t", "http://[::1: is no URL: "),
+        ("http://h:port", "t", "http://h:port: is no URL: "),
+    ],
+)
+def test_wrong_usage_is_told_from_an_edge_that_does_not_answer(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    url: str | None,
+    token: str,
+    words: str,
+) -> None:
+    monkeypatch.setenv(status.TOKEN_VARIABLE, token)
+    assert status.run(url, None, once=True, as_json=False, interval_s=1.0, out=tmp_path) == 64
+    assert capsys.readouterr().err.startswith(f"status: {words}")
+
+
+async def test_tls_where_none_is_and_none_where_it_is_in_words(rest: Rest, url: str, tmp_path: Path) -> None:
+    code, _out, err = await run(url.replace("http", "https"), "--once", HAIRMESH_ADMIN_TOKEN=TOKEN)
+    assert (code, err) == (3, "status: what listens there speaks no TLS: write http:// in front\n")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    Authority(tmp_path)
+    context.load_cert_chain(tmp_path / "worker.pem", tmp_path / "worker.key")
+    server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0, ssl=context)
+    async with server:
+        address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        code, _out, err = await run(f"http://{address}", "--once", HAIRMESH_ADMIN_TOKEN=TOKEN)
+        assert (code, "write https:// in front" in err) == (3, True)
+        code, _out, err = await run(f"https://{address}", "--once", HAIRMESH_ADMIN_TOKEN=TOKEN)
+        assert (code, "is not trusted: unable to get local issuer certificate (SSL_CERT_FILE" in err) == (3, True)
+        assert "_ssl.c" not in err
 
 
 async def test_something_else_at_that_address(url: str) -> None:
@@ -117,9 +195,9 @@ async def test_the_local_service_is_found_and_its_token_goes_nowhere_else(
     code, out, _err = await run("--once", "--out", str(tmp_path))
     assert (code, f"at {url}" in out) == (1, True)
     code, _out, err = await run(url.replace("127.0.0.1", "localhost"), "--once", "--out", str(tmp_path))
-    assert (code, "an admin token is needed" in err) == (3, True)
+    assert (code, "an admin token is needed" in err) == (64, True)
     code, _out, err = await run("--once", "--out", str(tmp_path / "nowhere"))
-    assert (code, "which edge?" in err) == (3, True)
+    assert (code, "which edge?" in err) == (64, True)
 
 
 async def lines_of(process: asyncio.subprocess.Process) -> AsyncIterator[dict[str, Any]]:
@@ -233,7 +311,7 @@ def test_wide() -> None:
     assert names.split() == ["WORKER", "PRIORITY", "STATE", "CAUSE", "COOLDOWN", "IN", "FLIGHT", "EVIDENCE"]
     assert first.split()[:6] == ["192.0.2.11:50051", "primary", "SERVING", "0.3", "s", "parsing"]
     assert second.split()[:6] == ["192.0.2.12:50051", "primary", "EJECTED", "passive", "42", "s"]
-    assert second.endswith("18 s ago: EJECTED passive: call: DEADLINE_EXCEEDED")
+    assert second.endswith("call: DEADLINE_EXCEEDED · 18 s ago")
     assert names.index("STATE") == first.index("SERVING") == second.index("EJECTED")
 
 
@@ -243,7 +321,7 @@ def test_narrow_and_nothing_is_wider_than_the_terminal(columns: int) -> None:
     lines = drawn(View("https://face.example", pool(long)), columns)
     assert max(map(len, lines)) <= columns
     at = next(number for number, line in enumerate(lines) if line.startswith("192.0.2.12"))
-    assert lines[at + 1].startswith("  primary · 18 s ago: EJECTED")
+    assert lines[at + 1].startswith("  primary · call: DEADLINE_EX")
 
 
 def test_what_operators_must_not_overlook() -> None:
@@ -252,18 +330,46 @@ def test_what_operators_must_not_overlook() -> None:
         "problems": ["limits.max_pixel: there is no such key"],
         "awaiting_restart": ["listen", "docs"],
     }
-    text = "\n".join(drawn(View("u", pool(configuration=configuration, braked=True), "Connection refused", 12.0), 140))
-    assert "brake ON" in text
-    assert "the file is not in force: limits.max_pixel: there is no such key" in text
-    assert "waits for a restart: listen, docs" in text
-    assert "edge does not answer since 12 s: Connection refused" in text
-    assert "EJECTED" in text, "what was seen last stays"
+    trouble = pool(configuration=configuration, braked=True, shared_cause="dependency", drill=True)
+    lines = drawn(View("u", trouble), 80)
+    assert "brake ON, shared cause dependency: workers come back by single trial calls" in lines
+    assert "alert drill ON: /monitor answers 503, however the workers are" in lines
+    assert "the file is not in force: limits.max_pixel: there is no such key" in lines
+    assert "waits for a restart: listen, docs" in lines
+    assert not any("brake off" in line for line in lines)
+    calm = "\n".join(drawn(View("u", pool()), 80))
+    assert ("brake off" in calm, "brake ON" in calm, "drill" in calm) == (True, False, False)
+
+
+def test_an_edge_that_is_silent_is_shown_as_it_was_and_dim() -> None:
+    console = Console(file=io.StringIO(), width=140, highlight=False, force_terminal=True, color_system="standard")
+    console.print(View("u", pool(), "Connection refused", 12.0))
+    assert isinstance(console.file, io.StringIO)
+    first, problem, *others = [line for line in console.file.getvalue().splitlines() if line]
+    assert problem == "\x1b[1;31medge has not answered for 12 s: Connection refused\x1b[0m"
+    assert any("1 of 2 workers online" in line for line in others)
+    assert any("EJECTED" in line for line in others), "what was seen last stays"
+    assert set(re.findall(r"\x1b\[([0-9;]*)m", "".join([first, *others]))) == {"2", "0"}, "all of it dim"
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("SERVING → EJECTED passive: call: INTERNAL", "call: INTERNAL · 3.0 s ago"),
+        ("NOT_SERVING → NOT_SERVING disk: call: INTERNAL", "call: INTERNAL · 3.0 s ago"),
+        ("trial call 7c1e-9", "call: INTERNAL · 3.0 s ago: trial call 7c1e-9"),
+        ("NOT_SERVING → NOT_SERVING disk: other", "call: INTERNAL · 3.0 s ago: disk: other"),
+    ],
+)
+def test_what_the_state_rests_on_comes_first(what: str, said: str) -> None:
+    worker = {**POOL_EXAMPLE["workers"][1], "evidence": "call: INTERNAL", "history": [{"age_s": 3.0, "what": what}]}
+    assert drawn(View("u", pool(workers=[worker])), 140)[-1].endswith(f"  {said}")
 
 
 def test_before_the_first_answer() -> None:
     assert drawn(View("http://u", None, "Connection refused", 0.2), 80) == [
         "edge at http://u",
-        "edge does not answer since 0.2 s: Connection refused",
+        "edge has not answered for 0.2 s: Connection refused",
     ]
 
 
@@ -275,7 +381,9 @@ def test_slots_of_others_and_calls_left_behind() -> None:
     assert "other edge decode" in text[-2]
     assert "primary, leaving" in text[-2]
     assert "70 s parsing left behind" in text[-1]
-    assert "not heard of yet" in text[-1]
+    assert text[-1].endswith("probe: SERVING"), "without an age where nothing is remembered"
+    unknown = {**worker, "state": "UNKNOWN", "evidence": "", "history": []}
+    assert drawn(View("u", pool(unknown)), 160)[-1].endswith("not heard of yet")
 
 
 def test_with_more_workers_than_lines_those_in_trouble_come_first() -> None:
