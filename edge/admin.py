@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from pydantic import SecretStr
@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import hairmesh
-from edge.calls import Mesh
+from edge.calls import ContactSnapshot, Mesh
 from edge.monitor import Monitor, answer, refusal
 from edge.pool.snapshot import EndpointSnapshot, PoolSnapshot
 from edge.reload import InForce
@@ -32,6 +32,9 @@ class SeenMesh(Mesh, Protocol):
 
     def snapshot(self) -> PoolSnapshot:
         """Workers and queue at this moment."""
+
+    def contacts(self) -> Mapping[str, ContactSnapshot]:
+        """By worker: what the pool does not know of it."""
 
 
 class Admin:
@@ -57,6 +60,7 @@ class Admin:
 
     def _describe(self) -> dict[str, Any]:
         pool, online, in_force = self._mesh.snapshot(), self._mesh.online(), self._in_force
+        contacts = self._mesh.contacts()
         return {
             "edge": {
                 "id": self._mesh.edge_id,
@@ -87,11 +91,11 @@ class Admin:
                 "waiting_slow": pool.waiting_slow,
                 "waiting_outside": pool.waiting_outside,
             },
-            "workers": [_worker(endpoint) for endpoint in pool.endpoints],
+            "workers": [_worker(endpoint, contacts.get(endpoint.target)) for endpoint in pool.endpoints],
         }
 
 
-def _worker(endpoint: EndpointSnapshot) -> dict[str, Any]:
+def _worker(endpoint: EndpointSnapshot, contact: ContactSnapshot | None) -> dict[str, Any]:
     call = None
     if endpoint.in_flight_s is not None:
         call = {
@@ -115,6 +119,7 @@ def _worker(endpoint: EndpointSnapshot) -> dict[str, Any]:
         "in_flight": call,
         "stage": endpoint.stage or None,
         "taken_by_others": endpoint.taken_by_others,
+        "former_password": contact is not None and contact.former_password,
         "history": [{"age_s": _rounded(entry.age_s), "what": entry.what} for entry in endpoint.history],
     }
 

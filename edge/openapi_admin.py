@@ -74,6 +74,11 @@ _WORKER = _all_of(
         "in_flight": {"anyOf": [_IN_FLIGHT, {"type": "null"}], "description": "This edge's call in its slot."},
         "stage": _described("string", "What it does now by its own word; null: nothing.", nullable=True),
         "taken_by_others": _described("boolean", "Whether another edge's call is in its slot."),
+        "former_password": _described(
+            "boolean",
+            "Whether it takes only the password before the one in force: a rotation that is not finished. An edge that"
+            " starts anew does not get in.",
+        ),
         "history": {
             "type": "array",
             "items": _DECISION,
@@ -171,6 +176,7 @@ POOL_EXAMPLE: dict[str, Any] = {
             "in_flight": {"call_id": "7c1e44f0-812", "age_s": 0.3, "left_behind": False},
             "stage": "parsing",
             "taken_by_others": False,
+            "former_password": False,
             "history": [{"age_s": 86460.9, "what": "SERVING: probe: SERVING"}],
         },
         {
@@ -189,6 +195,7 @@ POOL_EXAMPLE: dict[str, Any] = {
             "in_flight": None,
             "stage": None,
             "taken_by_others": False,
+            "former_password": False,
             "history": [
                 {"age_s": 18.4, "what": "EJECTED passive: call: DEADLINE_EXCEEDED"},
                 {"age_s": 86460.9, "what": "SERVING: probe: SERVING"},

@@ -139,6 +139,9 @@ def _summary(url: str, pool: Pool) -> Iterator[Text]:
         yield Text(f"brake ON, shared cause {cause}: workers come back by single trial calls", style="bold red")
     if pool.get("drill"):
         yield Text("alert drill ON: /monitor answers 503, however the workers are", style="bold red")
+    if behind := [worker["address"] for worker in pool["workers"] if worker.get("former_password")]:
+        words = "an edge that restarts does not get in there"
+        yield Text(f"former password still in use at {', '.join(behind)}: {words}", style="bold yellow")
     if configuration["problems"]:
         yield Text(f"the file is not in force: {'; '.join(configuration['problems'])}", style="bold red")
     if configuration["awaiting_restart"]:

@@ -123,6 +123,7 @@ async def test_what_it_tells(rest: Rest, mesh: FakeMesh) -> None:
         "in_flight": {"call_id": "7c1e44f0-812", "age_s": 0.3, "left_behind": False},
         "stage": "parsing",
         "taken_by_others": False,
+        "former_password": False,
         "history": [{"age_s": 12.3, "what": "UNKNOWN → SERVING: probe: SERVING"}],
     }
     assert ejected["cause"] == "passive"
@@ -154,6 +155,11 @@ async def test_a_drill_shows_where_operators_look(rest: Rest) -> None:
         token = {"X-Internal-Token": PASSWORD}
         await rest.client.post("/monitor/fault", json={"enabled": enabled}, headers=token)
         assert (await pool(rest))["drill"] is enabled
+
+
+async def test_a_worker_behind_in_a_rotation_is_shown(rest: Rest, mesh: FakeMesh) -> None:
+    mesh.endpoints, mesh.former = (endpoint(), EJECTED), frozenset({EJECTED.target})
+    assert [worker["former_password"] for worker in (await pool(rest))["workers"]] == [False, True]
 
 
 async def test_it_is_as_documented(rest: Rest, mesh: FakeMesh) -> None:

@@ -341,6 +341,14 @@ def test_what_operators_must_not_overlook() -> None:
     assert ("brake off" in calm, "brake ON" in calm, "drill" in calm) == (True, False, False)
 
 
+def test_workers_behind_in_a_rotation_are_named() -> None:
+    behind = [{**worker, "former_password": number > 0} for number, worker in enumerate(POOL_EXAMPLE["workers"] * 2)]
+    first, *_, last = drawn(View("u", pool(workers=behind)), 200)[:5]
+    assert first.startswith("edge ")
+    assert last.startswith("former password still in use at 192.0.2.12:50051, ")
+    assert last.count(":50051") == 3
+
+
 def test_an_edge_that_is_silent_is_shown_as_it_was_and_dim() -> None:
     console = Console(file=io.StringIO(), width=140, highlight=False, force_terminal=True, color_system="standard")
     console.print(View("u", pool(), "Connection refused", 12.0))
