@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 SLACK_S = 0.01
 """By which an answer may be late, in s: what the wire takes."""
 CALLS = (ev.Submitted, ev.CallEnded, ev.CallGone, ev.Configured)
+_DIES_OF_POISON = frozenset({ev.Code.UNAVAILABLE, ev.Code.INTERNAL})
 ANSWERS = (ev.Start, ev.Finish, ev.Fail)
 
 
@@ -50,6 +51,8 @@ class Checks:
         """The worker that the event now handled speaks against."""
         self._before: tuple[str, Heard] | None = None
         """That worker as it was."""
+        self._broken_by: dict[str, set[str]] = {}
+        """By input: the workers that failed on it."""
 
     def _require(self, holds: object, invariant: str, message: str) -> None:
         if not holds:
@@ -124,6 +127,7 @@ class Checks:
         self._before = None
         self._brake.over(client.call_id)
         now_s, heard, began_s = self._clock.now_s, self.heard[target], client.started[-1][0]
+        poisoned &= code in _DIES_OF_POISON  # else it was cut off before, and knows nothing of that
         own_word = code is ev.Code.UNAVAILABLE and reason in OWN_WORDS
         drains = code is ev.Code.UNAVAILABLE and reason == "DRAINING"
         strikes = code in STRIKES and not own_word and not drains
@@ -157,12 +161,14 @@ class Checks:
         if client.client_key in self.held or (auth and began_s <= self._password_s):
             heard.spared(now_s, began_s)
             return
-        self._before = target, replace(heard)
+        self._before = target, replace(heard, struck_by=[*heard.struck_by])
+        self._broken_by.setdefault(client.input_key, set()).add(target)
         if certain and not auth and target in self._online:
             self._brake.out(now_s, target, client.input_key)
         heard.struck(
             now_s, began_s=began_s, auth=auth, shortest_s=fixed.BRAKE_COOLDOWN_S if self._brake.on else math.inf
         )
+        heard.struck_by.append((client.input_key, client.client_key))
 
     def logged(self, log: ev.Log) -> None:
         """The pool says what it has concluded."""
@@ -175,6 +181,8 @@ class Checks:
                 self.heard[target] = before
                 self._brake.not_out(target)
                 before.spared(now_s, client.started[-1][0])
+        elif log.event == "ejection_pardoned":
+            self._pardoned(str(facts["worker"]))
         elif log.event == "shared_cause_over":
             self._brake.ends(now_s)
         elif log.event == "shared_cause":
@@ -183,6 +191,15 @@ class Checks:
             assert isinstance(total, int)
             wrong = self._brake.begins(now_s, self.heard, workers, total)
             self._require(not wrong, "brake", wrong)
+
+    def _pardoned(self, target: str) -> None:
+        """An ejection is said to be the doing of an input, or of a held client."""
+        heard = self.heard[target]
+        for input_key, client_key in heard.struck_by:
+            broken = self._broken_by.get(input_key, set())
+            known = len(broken) >= fixed.POISON_WORKERS or client_key in self.held
+            self._require(known, "cooldown", f"{target} is pardoned for {input_key}, which broke {sorted(broken)}")
+        heard.excused(self._clock.now_s)
 
     # Decisions, before they are carried out
 
@@ -299,6 +316,9 @@ class Checks:
         self._online = online
         if isinstance(event, ev.CallEnded):
             self._check_brake(endpoints)
+            ended = edge.clients[event.call_id].started[-1][1]
+            if ended in self.heard and self.heard[ended].in_doubt:
+                self.heard[ended].settled(now_s, ejected=edge.state(ended) == State.EJECTED)
             self._check_budget(event.call_id)
         waiting = len(edge.open) - len(self._running)
         self._require(online or not waiting, "monitor", "requests wait, and nobody is online")

@@ -177,7 +177,8 @@ def _reload(world: World, fault: Fault) -> None:
         primaries = tuple(target for target in config.primary_workers if target in left)
         changed = replace(config, workers=left, primary_workers=primaries)
     elif fault.amount < 0.7:
-        changed = replace(config, primary_workers=fault.targets)
+        primaries = tuple(target for target in fault.targets if target in config.workers)
+        changed = replace(config, primary_workers=primaries or config.primary_workers)
     elif fault.amount < 0.9:
         changed = replace(config, health=replace(config.health, unhealthy_threshold=3, cooldown_seconds=0.0))
     else:

@@ -52,6 +52,8 @@ class Heard:
     confirming: bool = False
     ejected: bool = False
     ejected_s: float = -math.inf
+    in_doubt: bool = False
+    """A call has just failed on it by a fault that may not be its own: whether it is ejected, the pool says."""
     floor_s: float = -math.inf
     """End of the shortest cooldown that the design allows."""
     auth_floor_s: float = -math.inf
@@ -71,6 +73,8 @@ class Heard:
     booted_s: float = -math.inf
     taken: bool = False
     """The last status showed the call of another edge in its slot."""
+    struck_by: list[tuple[str, str]] = field(default_factory=list)
+    """Inputs and clients of the calls that the last ejection is for."""
     busy_until_s: float = -math.inf
     capabilities: frozenset[str] = field(default_factory=frozenset)
 
@@ -154,13 +158,15 @@ class Heard:
         if self.doublings:
             self.goods += 1
             if self.goods >= fixed.DECAY_GOOD_CALLS:
-                self.goods, self.doublings = 0, self.doublings - 1
+                self.goods, self.doublings, self.counted = 0, self.doublings - 1, False
 
     def struck(self, now_s: float, *, began_s: float, auth: bool, shortest_s: float) -> None:
         """A call begun at `began_s` failed by its fault; `shortest_s`: the cooldown that the brake allows, else inf."""
         self.struck_s, self.struck_began_s = now_s, max(self.struck_began_s, began_s)
         if self.draining:
             return
+        if not self.ejected:
+            self.struck_by.clear()
         if began_s < self.booted_s:  # on the last process
             self.spared(now_s, began_s)
             return
@@ -187,10 +193,24 @@ class Heard:
         self.doublings -= self.counted
         self.counted = False
 
+    def excused(self, now_s: float) -> None:
+        """An input, or a client, is to blame for the last ejection."""
+        self.end_cooldown(now_s)
+        self.doublings -= self.counted
+        self.counted = False
+
     def spared(self, now_s: float, began_s: float) -> None:
         """A call failed on it, and whether that is its fault is the pool's to say."""
+        if not self.ejected:
+            self.struck_by.clear()
         self.struck_s, self.struck_began_s = now_s, max(self.struck_began_s, began_s)
-        self.ejected = True
+        self.in_doubt = True
+
+    def settled(self, now_s: float, *, ejected: bool) -> None:
+        """The pool has heard of the failed call as well."""
+        if ejected and not self.ejected:
+            self.ejected_s = now_s
+        self.ejected, self.in_doubt = ejected, False
 
     def pardon(self, now_s: float) -> None:
         """Another password: an ejection for the old one is over, and makes no later one longer."""

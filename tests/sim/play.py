@@ -172,6 +172,7 @@ class _Stage:
     def _recover(self, over_s: float) -> None:
         """Everyone is back within the longest cooldown and a probe period, and everybody answered."""
         world, health = self.world, self.schedule.config.health
+        world.run(health.timeout_seconds + LAST_WORDS_S)  # what was under way when the faults stopped has its say first
         while True:
             late = [late for late in self._late(over_s, health.cooldown_max_seconds) if late]
             if not late:

@@ -14,7 +14,7 @@ class ViolationError(AssertionError):
 
 INVARIANTS = {
     "slot": "a worker computes one call at a time, and no edge starts one on a worker that it knows taken",
-    "cooldown": "no traffic in a cooldown, and none but the brake shortens it",
+    "cooldown": "no traffic in a cooldown; the brake shortens it, and the guilt of an input or of a client ends it",
     "offline": "nothing to a worker that is unknown, leaving or offline",
     "once": "every request is answered once, and nothing happens to it afterwards",
     "lost": "every request is answered, and the pool's books are those of the clients",

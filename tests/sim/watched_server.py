@@ -40,8 +40,9 @@ class Watched:
         self.canaries: list[float] = []
         """When they were sent."""
         self._dog = Watchdog(self.limits, canaries=True, begun_s=begun_s)
-        self._numbers: list[int] = []
-        self._sent_s = 0.0
+        self._asked: dict[str, int] = {}
+        """Numbers of the canaries on their way, by whom they ask."""
+        self._sent_s: dict[str, float] = {}
 
     def run(self, from_s: float, to_s: float) -> list[Decision]:
         """Look every interval."""
@@ -55,13 +56,11 @@ class Watched:
         decision = self._dog.see(self._seen(at_s))
         if decision.action is Action.CANARY:
             self.canaries.append(at_s)
-            self._dog.canary_sent(at_s)
-            self._sent_s = at_s
-            self._numbers = [self.server.submit(CANARY_S) for _ in range(decision.finding.canaries_wanted)]
-            if self.canary_error:
-                self._end(at_s, CanaryResult.ERROR)
+            self._dog.canaries_sent(at_s, decision.finding.ask)
+            for name in decision.finding.ask:
+                self._ask(at_s, name)
         elif decision.action is Action.RESTART:
-            self._numbers = []
+            self._asked = {}
             self.server.restart()
             self._dog.restarted(at_s)
         return decision
@@ -75,19 +74,25 @@ class Watched:
         now_epoch_s = EPOCH_S + at_s
         return read_metrics(self.text(written), at_s=at_s, now_epoch_s=now_epoch_s, grace_s=self.limits.grace_s)
 
-    def _hear(self, at_s: float) -> None:
-        numbers = set(self._numbers)
-        if not numbers:
+    def _ask(self, at_s: float, name: str) -> None:
+        if self.canary_error:
+            self._dog.canary_ended(at_s, name, CanaryResult.ERROR)
             return
-        if numbers & self.server.failed:
-            self._end(at_s, CanaryResult.ERROR)
-        elif numbers <= self.server.finished:
-            self._end(at_s, CanaryResult.PASSED)
-        elif at_s - self._sent_s >= self.limits.canary_timeout_s:
-            self._end(at_s, CanaryResult.TIMED_OUT)
+        try:
+            self._asked[name] = self.server.submit(CANARY_S, rank=int(name) if name else None)
+        except IndexError:
+            self._dog.canary_ended(at_s, name, CanaryResult.REFUSED)
+        self._sent_s[name] = at_s
 
-    def _end(self, at_s: float, result: CanaryResult) -> None:
-        for number in self._numbers:
-            self.server.abort(number)
-        self._numbers = []
-        self._dog.canary_ended(at_s, result)
+    def _hear(self, at_s: float) -> None:
+        for name, number in list(self._asked.items()):
+            if number in self.server.failed:
+                self._end(at_s, name, CanaryResult.ERROR)
+            elif number in self.server.finished:
+                self._end(at_s, name, CanaryResult.PASSED)
+            elif at_s - self._sent_s[name] >= self.limits.canary_timeout_s:
+                self._end(at_s, name, CanaryResult.TIMED_OUT)
+
+    def _end(self, at_s: float, name: str, result: CanaryResult) -> None:
+        self.server.abort(self._asked.pop(name))
+        self._dog.canary_ended(at_s, name, result)
