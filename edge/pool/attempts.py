@@ -114,25 +114,32 @@ class Attempts:
 
     def _failed(self, request: Request, endpoint: Endpoint, event: ev.CallEnded) -> None:
         now_s = event.now_s
+        braked, on_trial = self._brake.on, endpoint.on_trial
         meaning = self._meaning(request, event)
         if meaning in _FAILURES and endpoint.state is State.DRAINING:
             meaning = Meaning.DRAINING
         harm = harm_of(meaning, event.code, event.reason)
+        to_blame = harm not in {Harm.NONE, Harm.UNKNOWN} and not on_trial
         if harm is Harm.NONE:
             self._went_well(request, endpoint, now_s)
-        elif harm is not Harm.UNKNOWN and not self._brake.on:
+        elif to_blame:
             self._blame.broke(request, endpoint, harm, event)
             self._refuse_the_same(request, now_s)
         before = endpoint.standing
-        if harm is Harm.BROKE and self._is_spared(endpoint, request, now_s):
-            endpoint.remember(now_s, f"spared: {request.call_id} of a held client failed on it")
+        spared = harm in {Harm.BROKE, Harm.DIED} and self._blame.holds(request, now_s) and endpoint.spare(now_s)
+        if spared and harm is Harm.BROKE:
+            what = f"spared: {request.call_id} of a held client failed on it"
+            self._fleet.note(endpoint, now_s, what, "worker_spared", call_id=request.call_id)
         else:
             self._judge_worker(endpoint, request, meaning, event)
         input_key = event.input_key or request.call_id
         self._fleet.note_change(endpoint, before, now_s, call_id=request.call_id, input_key=input_key)
         if self._brake.on and meaning in _FAILURES:
-            self._blame.shared_cause()
+            if on_trial or not braked:  # else it may be its own affair
+                self._blame.shared_cause()
             self._brake.failed(now_s)
+        if to_blame:
+            self._pardon(request, now_s, spared=spared)
         self._judge_request(request, meaning, event)
 
     def _refuse_the_same(self, request: Request, now_s: float) -> None:
@@ -154,9 +161,13 @@ class Attempts:
             moved=request.progressed_s >= moving_s,
         )
 
-    def _is_spared(self, endpoint: Endpoint, request: Request, now_s: float) -> bool:
-        """Whether a failure is the doing of a held client's input: as long as the worker answers others well."""
-        return self._blame.holds(request, now_s) and now_s - endpoint.good_s <= fixed.WITNESS_S
+    def _pardon(self, request: Request, now_s: float, *, spared: bool) -> None:
+        """What is known to be the doing of its input, or of its client, costs no worker its standing."""
+        for broken in self._blame.explained_by_input(request):
+            self._fleet.pardon(broken, now_s, self._blame.inputs.tag(request.input_key))
+        for broken in self._blame.explained_by_client(request, now_s):
+            if spared or broken.worker != request.endpoint:
+                self._fleet.pardon(broken, now_s, self._blame.clients.tag(request.client_key))
 
     def _judge_worker(self, endpoint: Endpoint, request: Request, meaning: Meaning, event: ev.CallEnded) -> None:
         """What an attempt that was not answered does to its worker."""
@@ -262,4 +273,6 @@ class Attempts:
 
     def _say_of_slot(self, level: ev.Level, event: str, target: str, lease: Lease, now_s: float) -> None:
         since_s = now_s if lease.left_s is None else lease.left_s
-        self._outbox.add(ev.Log(level, event, {"worker": target, "call_id": lease.call_id, "since_s": now_s - since_s}))
+        self._outbox.add(
+            ev.Log(level, event, {"worker": target, "call_id": lease.call_id, "since_s": round(now_s - since_s, 3)})
+        )

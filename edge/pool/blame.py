@@ -24,7 +24,7 @@ class Blame:
         """An attempt of it ended without any harm to its worker."""
         self.inputs.succeeded(request.input_key)
         if request.client_key:
-            self.clients.went_well(request.client_key)
+            self.clients.went_well(request.client_key, request.input_key)
 
     def broke(self, request: Request, endpoint: Endpoint, harm: Harm, event: ev.CallEnded) -> None:
         """An attempt of it harmed its worker, and no cause is known that all share."""
@@ -68,12 +68,21 @@ class Blame:
 
     def seen(self, event: ev.StatusTold) -> None:
         """Which process answers: one that is said to have died may not have."""
-        for tag in self.inputs.seen(event.endpoint, event.boot_id, event.asked_s):
+        for tag, broken in self.inputs.seen(event.endpoint, event.boot_id, event.asked_s):
+            self.clients.strike(broken)
             self._log("input_cleared", input=tag, worker=event.endpoint, boot_id=event.boot_id)
 
     def note_refusal(self, request: Request) -> None:
         """A request is refused for its input."""
         self._log("input_refused", input=self.inputs.tag(request.input_key), call_id=request.call_id)
+
+    def explained_by_input(self, request: Request) -> list[Break]:
+        """What its input is known to have done; nothing unless it is condemned."""
+        return self.inputs.breaks_of(request.input_key)
+
+    def explained_by_client(self, request: Request, now_s: float) -> list[Break]:
+        """What its client is held for; nothing unless it is held."""
+        return self.clients.breaks_of(request.client_key) if self.holds(request, now_s) else []
 
     def refuses_for_s(self, request: Request, now_s: float) -> float:
         """How long its input will still be refused, in s; 0 when it is not."""

@@ -108,7 +108,8 @@ class Brake:
         if cause is None or cause not in SHAREABLE or endpoint.state not in _OUT or endpoint.leaving:
             return
         if self.on:
-            self._mark(endpoint, now_s)
+            if cause is self.cause:
+                self._mark(endpoint, now_s)
             return
         outs = self._outs[cause]
         outs.add(_Out(now_s, endpoint, input_key))
@@ -134,7 +135,10 @@ class Brake:
     def _mark(self, endpoint: Endpoint, now_s: float) -> None:
         if not endpoint.on_trial:
             endpoint.on_trial = endpoint.cooldown.short = True
-            endpoint.remember(now_s, f"shared cause {self.cause}: short cooldown, back by a trial")
+            cooldown_s = round(endpoint.cooldown_left_s(now_s), 3)
+            how = "short cooldown, back by a trial" if cooldown_s > 0 else "back by a trial"
+            what = f"shared cause {self.cause}: {how}"
+            self._fleet.note(endpoint, now_s, what, "worker_on_trial", cause=str(self.cause), cooldown_s=cooldown_s)
             self._fleet.probe_at(endpoint, now_s + endpoint.cooldown_left_s(now_s))
             self._fleet.place(endpoint, now_s)
 
@@ -148,7 +152,7 @@ class Brake:
         """A call begins on `endpoint`."""
         if endpoint.on_trial:
             self._trial, self._next_trial_s = call_id, now_s + fixed.BRAKE_TRIAL_S
-            endpoint.remember(now_s, f"trial call {call_id}")
+            self._fleet.note(endpoint, now_s, f"trial call {call_id}", "trial_call", call_id=call_id)
             self._agenda.at(self._next_trial_s, look_again)
 
     def over(self, call_id: str) -> None:

@@ -1,14 +1,15 @@
 """Clients whose inputs break workers: held to one worker, so that the others stay whole.
 
 Held is who has broken two workers with two inputs in `POISON_S`, and of whose last calls at least half did so: behind
-one address there may be many people, and one of them must not cost the others the pool. It ends after that time, or as
-soon as its calls go well again.
+one address there may be many people, and one of them must not cost the others the pool. An input that is answered well
+elsewhere has broken nothing. It ends after that time, or as soon as its calls go well again.
 """
 
 from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from edge.pool import config as fixed
@@ -36,6 +37,12 @@ class _Client:
         self.calls = min(self.calls + 1, fixed.CLIENT_CALLS)
 
 
+def _enough(breaks: Mapping[str, Break]) -> bool:
+    """Whether somebody who has broken these workers is to be held."""
+    inputs = {broken.input_key for broken in breaks.values()}
+    return min(witnesses(breaks.values()), len(inputs)) >= fixed.POISON_WORKERS
+
+
 class Clients:
     """What is known of the last `CLIENTS_MAX` clients, by their key."""
 
@@ -50,9 +57,24 @@ class Clients:
         """Its name in the log."""
         return f"client-{self._clients[client_key].number}"
 
-    def went_well(self, client_key: str) -> None:
-        """A call of its ended without breaking anything."""
-        self._of(client_key).note(broke=False)
+    def went_well(self, client_key: str, input_key: str) -> None:
+        """A call of its ended without breaking anything: its input (empty: not known) breaks nothing by itself."""
+        client = self._of(client_key)
+        client.note(broke=False)
+        if client.breaks and input_key:
+            self._keep(client_key, {w: each for w, each in client.breaks.items() if each.input_key != input_key})
+
+    def strike(self, broken: Break) -> None:
+        """That has not happened."""
+        client = self._clients.get(broken.client_key)
+        if client is not None:
+            self._keep(broken.client_key, {w: each for w, each in client.breaks.items() if each is not broken})
+
+    def _keep(self, client_key: str, breaks: dict[str, Break]) -> None:
+        """No others; whether it must be held is another question then."""
+        self._clients[client_key].breaks = breaks
+        if client_key in self.held and not _enough(breaks):
+            self.release(client_key)
 
     def broke(self, broken: Break) -> bool:
         """A call of its broke a worker; whether the client is held from now on."""
@@ -64,9 +86,7 @@ class Clients:
         client.breaks = {
             worker: other for worker, other in client.breaks.items() if now_s < other.at_s + fixed.POISON_S
         }
-        inputs = {other.input_key for other in client.breaks.values()}
-        enough = min(witnesses(client.breaks.values()), len(inputs)) >= fixed.POISON_WORKERS
-        if not enough or self.holds(broken.client_key, now_s):
+        if not _enough(client.breaks) or self.holds(broken.client_key, now_s):
             return False
         if client.recent.bit_count() < fixed.CLIENT_HELD_SHARE * client.calls:
             return False
@@ -84,6 +104,15 @@ class Clients:
             return True
         self.release(client_key)
         return False
+
+    def breaks_of(self, client_key: str) -> list[Break]:
+        """Of one that is held: what it is held for."""
+        return list(self._clients[client_key].breaks.values())
+
+    def put_out(self, client_key: str, worker: str, good_s: float) -> bool:
+        """Of one that is held: whether this worker, well at `good_s` at last, has died of its input since."""
+        broken = self._clients[client_key].breaks.get(worker)
+        return broken is not None and broken.died and broken.at_s >= good_s
 
     def worker_of(self, client_key: str) -> str:
         """Of one that is held: the worker it is held to; empty: whichever it gets next."""

@@ -245,6 +245,9 @@ CLIENT_HELD_SHARE = 0.5
 """Share of them that must have broken workers for the client to be held."""
 CLIENT_RELEASE_SHARE = 0.25
 """Share below which it is released before its time."""
+HELD_SHARE_INSIDE = 0.25
+"""Share of `max_in_flight` that waiting requests of held clients may take, all together: their one worker must not
+become everybody's queue."""
 WITNESS_S = 60.0
 """How long a worker may fail on a held client's inputs, and answer nothing well, before it is its own fault, in s."""
 

@@ -25,7 +25,7 @@ class Cooldown:
         self._chance = 0.0
         self._counted = False
         """Whether the last ejection made the next cooldown longer."""
-        self._pardoned = False
+        self.pardoned = False
         """The reason for the last ejection has gone."""
         self._failed_s = -math.inf
         """When a call begun before last failed."""
@@ -37,7 +37,7 @@ class Cooldown:
         if shortest_s == 0:
             return self.began_s
         jittered_s = shortest_s * 2**self._doublings * (1 + fixed.COOLDOWN_JITTER * self._chance)
-        lasts_s = 0.0 if self._pardoned else min(jittered_s, health.cooldown_max_seconds)
+        lasts_s = 0.0 if self.pardoned else min(jittered_s, health.cooldown_max_seconds)
         if self.short:
             lasts_s, shortest_s = min(lasts_s, fixed.BRAKE_COOLDOWN_S), min(shortest_s, fixed.BRAKE_COOLDOWN_S)
         return max(self.began_s + lasts_s, self._failed_s + shortest_s)
@@ -45,7 +45,7 @@ class Cooldown:
     def begin(self, now_s: float, health: HealthCheckConfig, chance: float, *, short: bool) -> None:
         """The worker is ejected. `chance` in [0, 1) is the jitter. A short one makes no later one longer."""
         self.began_s, self._doublings, self._chance = now_s, self.doublings, chance
-        self._failed_s, self._pardoned, self._good_calls = -math.inf, False, 0
+        self._failed_s, self.pardoned, self._good_calls = -math.inf, False, 0
         self.short = short
         promised_s = health.cooldown_seconds * 2**self.doublings
         self._counted = 0 < promised_s < health.cooldown_max_seconds and not short
@@ -63,7 +63,7 @@ class Cooldown:
     def pardon(self) -> None:
         """Nor is there a reason to wait."""
         self.uncount()
-        self._pardoned, self._failed_s = True, -math.inf
+        self.pardoned, self._failed_s = True, -math.inf
 
     def call_good(self) -> None:
         """A call was answered: enough of them take one doubling off."""
@@ -73,3 +73,4 @@ class Cooldown:
         if self._good_calls >= fixed.DECAY_GOOD_CALLS:
             self._good_calls = 0
             self.doublings -= 1
+            self._counted = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from edge.pool import config as fixed
 from edge.pool import events as ev
 from edge.pool.admission import Request
 from edge.pool.blame import Blame
@@ -46,15 +47,22 @@ class Dispatch:
             if ranks.all_tried(request.tried):
                 self._requests.fail(request, "WORKER_FAILED", now_s)
         if self._blame.clients.held:
-            for request in self._admission.in_order():
-                self._fail_without_its_worker(request, now_s)
+            self._fail_held(now_s)
 
-    def _fail_without_its_worker(self, request: Request, now_s: float) -> None:
-        """One whose client is held to a worker that is offline does not wait for it."""
-        endpoint = self._held_to(request, now_s)
-        if endpoint is not None and not endpoint.online:
-            back_s = endpoint.cooldown_left_s(now_s) or self._fleet.health.interval_seconds
-            self._requests.fail(request, "BUSY", now_s, retry_after_s=back_s)
+    def _fail_held(self, now_s: float) -> None:
+        """Of those whose clients are held to one worker: who waits in vain, and who would take others' places."""
+        places = max(1, int(self._requests.dispatch.max_in_flight * fixed.HELD_SHARE_INSIDE))
+        for request in self._admission.everyone_waiting():
+            endpoint = self._held_to(request, now_s)
+            if endpoint is not None and endpoint.target in request.tried:
+                self._requests.fail(request, "WORKER_FAILED", now_s)
+            elif endpoint is not None and not endpoint.online:
+                back_s = endpoint.cooldown_left_s(now_s) or self._fleet.health.interval_seconds
+                self._requests.fail(request, "BUSY", now_s, retry_after_s=back_s)
+            elif self._blame.holds(request, now_s):
+                places -= 1
+                if places < 0:
+                    self._requests.fail(request, "BUSY", now_s)
 
     def _held_to(self, request: Request, now_s: float) -> Endpoint | None:
         """The one worker that a held client may use; None: it is not held, or is to be given another one."""
@@ -62,7 +70,10 @@ class Dispatch:
             return None
         clients = self._blame.clients
         endpoint = self._fleet.by_target.get(clients.worker_of(request.client_key))
-        if endpoint is None or endpoint.leaving:
+        out = endpoint is None or endpoint.leaving
+        if endpoint is not None and not endpoint.online:  # it waits for what it has done, and for nothing else
+            out |= not clients.put_out(request.client_key, endpoint.target, endpoint.good_s)
+        if out:
             clients.hold_to(request.client_key, "")
             return None
         return endpoint

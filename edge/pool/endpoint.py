@@ -156,6 +156,8 @@ class Endpoint:
         """It went out for a cause that many share: its cooldowns are short, and it comes back by a trial call."""
         self.good_s = -math.inf
         """When it last answered a call well, or came online."""
+        self.fails_since_s = math.inf
+        """Since when it fails on inputs of held clients, and answers nothing well."""
 
         self.boot_id = ""
         self._booted_s = -math.inf
@@ -284,10 +286,22 @@ class Endpoint:
             self.cooldown.pardon()
         return True
 
+    def pardon(self, failed_s: float) -> bool:
+        """The call that failed at `failed_s` was not its fault. Whether the last ejection was for that."""
+        if self.cooldown.began_s != failed_s or self.cooldown.pardoned:
+            return False
+        self.cooldown.pardon()
+        return True
+
     def call_good(self, now_s: float) -> None:
         """A call was answered: enough of them take one doubling off the next cooldown."""
-        self.good_s = now_s
+        self.good_s, self.fails_since_s = now_s, math.inf
         self.cooldown.call_good()
+
+    def spare(self, now_s: float) -> bool:
+        """A held client's input failed on it. Whether that is the input's fault: not if it goes on for too long."""
+        self.fails_since_s = min(self.fails_since_s, now_s)
+        return now_s - self.fails_since_s <= fixed.WITNESS_S
 
     def call_failed(self, now_s: float, *, began_s: float, cause: Cause, evidence: str, chance: float) -> None:
         """A call begun at `began_s` failed by the worker's fault: eject it, or lengthen its cooldown.

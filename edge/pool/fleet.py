@@ -15,6 +15,7 @@ from edge.pool.endpoint import Endpoint, State
 from edge.pool.leases import Leases
 from edge.pool.outbox import Outbox
 from edge.pool.picker import Ranks
+from edge.pool.poison import Break
 
 Standing = tuple[State, ev.Cause | None]
 
@@ -121,6 +122,7 @@ class Fleet:
             self._leaving.discard(endpoint.target)
             self.ranks.remove(endpoint)
             self._leases.forget(endpoint.target)
+            self._outbox.add(ev.Log("info", "worker_left", {"worker": endpoint.target}))
             self._outbox.add(ev.Close(endpoint.target))
 
     def _is_here(self, endpoint: Endpoint) -> bool:
@@ -197,8 +199,19 @@ class Fleet:
         """Whoever was out because of the old one may try again at once."""
         for endpoint in self.by_target.values():
             if endpoint.password_changed():
-                endpoint.remember(now_s, "password changed: probed at once")
+                self.note(endpoint, now_s, "password changed: probed at once", "probed_for_password")
                 self.probe_at(endpoint, now_s)
+
+    def pardon(self, broken: Break, now_s: float, to_blame: str) -> None:
+        """The ejection by this break was not the worker's fault: it makes no later one longer; if it still lasts it
+        ends, and the next good probe brings the worker back.
+        """
+        endpoint = self.by_target.get(broken.worker)
+        if endpoint is None or not endpoint.pardon(broken.at_s):
+            return
+        self.note(endpoint, now_s, f"pardoned: {to_blame} is to blame", "ejection_pardoned", to_blame=to_blame)
+        if endpoint.state is State.EJECTED:
+            self.probe_at(endpoint, now_s)
 
     # What is heard
 
@@ -232,7 +245,7 @@ class Fleet:
         elif endpoint.told_serving() or new_boot:
             self._probe_for_return(endpoint, now_s)
         if new_boot:
-            endpoint.remember(now_s, f"new process {event.boot_id}")
+            self.note(endpoint, now_s, f"new process {event.boot_id}", "worker_booted", boot_id=event.boot_id)
         self.note_change(endpoint, before, now_s)
         endpoint.capabilities = event.capabilities
         # Our own calls are known by their leases; what a late message says of one that has ended means nothing.
@@ -255,6 +268,11 @@ class Fleet:
             self.probe_at(endpoint, now_s)
 
     # What is told
+
+    def note(self, endpoint: Endpoint, now_s: float, what: str, event: str, **facts: object) -> None:
+        """A decision about it: one entry in its history, one line."""
+        endpoint.remember(now_s, what)
+        self._outbox.add(ev.Log("info", event, {"worker": endpoint.target, **facts}))
 
     def note_change(
         self, endpoint: Endpoint, before: Standing, now_s: float, *, call_id: str = "", input_key: str = ""

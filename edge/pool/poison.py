@@ -97,6 +97,11 @@ class PoisonMemory:
             return 0.0
         return suspect.last_s + fixed.POISON_S - now_s
 
+    def breaks_of(self, input_key: str) -> list[Break]:
+        """What a condemned input has done; nothing when it is not condemned."""
+        suspect = self._suspects.get(input_key)
+        return list(suspect.breaks.values()) if suspect is not None and suspect.condemned else []
+
     def broke(self, broken: Break) -> bool:
         """Note a break; whether it may count. It does not when the cause is a shared one: `absolve` is to follow."""
         self._forget_old(broken.at_s)
@@ -125,8 +130,10 @@ class PoisonMemory:
         if input_key in self._suspects:
             self._forget(input_key)
 
-    def seen(self, worker: str, boot_id: str, asked_s: float) -> list[str]:
-        """A status asked for at `asked_s` shows which process answers there. Names of inputs that it clears."""
+    def seen(self, worker: str, boot_id: str, asked_s: float) -> list[tuple[str, Break]]:
+        """A status asked for at `asked_s` shows which process answers there. What has not happened, with the input's
+        name.
+        """
         cleared = []
         for input_key in list(self._died_on.get(worker, ())):
             suspect = self._suspects[input_key]
@@ -135,7 +142,7 @@ class PoisonMemory:
                 continue
             self._settle_death(worker, input_key)
             if broken.boot_id in {"", boot_id}:
-                cleared.append(self.tag(input_key))
+                cleared.append((self.tag(input_key), broken))
                 self._strike(suspect, broken)
         return cleared
 

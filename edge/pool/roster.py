@@ -49,7 +49,7 @@ class Roster:
             endpoint = fleet.by_target[address]
             endpoint.primary, endpoint.name = target.primary, target.name
             if endpoint.leaving or endpoint.awaits_replacement:
-                endpoint.remember(now_s, "stays after all")
+                fleet.note(endpoint, now_s, "stays after all", "worker_stays")
             endpoint.awaits_replacement = False
             fleet.stay(endpoint, now_s)
         fleet.start(new, now_s)

@@ -227,7 +227,7 @@ def test_a_death_that_turned_into_a_failure_of_its_own_stays() -> None:
 
 def test_a_process_that_was_never_heard_of_may_have_been_the_same() -> None:
     memory = memory_with(Break(1.0, 0.5, "x", "c", A, "", died=True))
-    assert memory.seen(A, "boot-7", 2.0) == ["input-1"]
+    assert [tag for tag, _ in memory.seen(A, "boot-7", 2.0)] == ["input-1"]
 
 
 # Clients
@@ -270,8 +270,11 @@ def test_a_worker_that_fails_on_everything_is_not_spared_for_long() -> None:
     breaks(bench, "variant 1", 2.0, FAILED, "all behind one proxy")
     breaks(bench, "variant 2", 3.0, FAILED, "all behind one proxy")
     assert sum(endpoint.online for endpoint in bench.pool.endpoints()) == 1
-    breaks(bench, "variant 3", 61.0, FAILED, "all behind one proxy")
+    breaks(bench, "variant 3", 63.0, FAILED, "all behind one proxy")
+    assert sum(endpoint.online for endpoint in bench.pool.endpoints()) == 1
+    breaks(bench, "variant 4", 63.2, FAILED, "all behind one proxy")
     assert not any(endpoint.online for endpoint in bench.pool.endpoints())
+    assert [endpoint.cooldown_left_s(63.3) > 0 for endpoint in bench.pool.endpoints()] == [False, False, True]
 
 
 def held_to_c(bench: Bench, how: tuple[ev.Code, str] = FAILED) -> Bench:
@@ -301,16 +304,98 @@ def test_held_to_one_that_is_out_it_hears_when_that_is_back() -> None:
     failed = bench.failed(bench.call(4.0, client="uploader"))
     assert failed is not None
     assert failed.reason == "BUSY", "others are online, and it must not have them"
-    assert failed.retry_after_s == pytest.approx(bench[C].cooldown_left_s(4.0))
+    assert failed.retry_after_s == 8.0, "its next probe: the worker is pardoned"
     bench.answered(4.1)
 
 
-def test_held_to_one_that_is_down_without_a_cooldown_it_is_told_the_next_probe() -> None:
-    bench = held_to_c(Bench(A, B, C, D).online())
-    bench.tell(ev.HealthTold(4.0, C, serving=False))
-    failed = bench.failed(bench.call(4.1, client="uploader"))
+def test_held_to_one_that_dies_of_its_inputs_and_answers_nothing_it_waits_for_the_cooldown() -> None:
+    bench = Bench(A, B, C, D).online()
+    bench.status(C, 0.9)
+    held_to_c(bench, DIED)
+    bench.back(C, 5.0)
+    bench.status(C, 5.0, boot_id="boot-2")
+    breaks(bench, "variant 3", 64.0, DIED, "uploader")
+    assert bench[C].cooldown_left_s(64.1) > 60
+    failed = bench.failed(bench.call(65.0, client="uploader"))
     assert failed is not None
-    assert (failed.reason, failed.retry_after_s) == ("BUSY", 8.0)
+    assert (failed.reason, failed.retry_after_s) == ("BUSY", bench[C].cooldown_left_s(65.0))
+
+
+@pytest.mark.parametrize("how", [FAILED, DIED])
+def test_held_to_one_that_is_down_for_another_reason_it_gets_another_one(how: tuple[ev.Code, str]) -> None:
+    bench = held_to_c(Bench(A, B, C, D).online(), how)
+    bench.back(C, 3.5)
+    bench.tell(ev.HealthTold(4.0, C, serving=False))
+    assert bench.runs_on(bench.call(4.1, client="uploader")) == D
+
+
+def test_two_broken_workers_do_not_lock_a_lonely_client_out() -> None:
+    bench = Bench(A, B, C, D, "e:1").online()
+    for photo, broken in (("one", 2.0), ("two", 3.0)):
+        call_id = bench.call(broken, photo=photo, client="the only one")
+        bench.ended(call_id, broken + 0.1, *FAILED)
+        bench.ended(call_id, broken + 0.2, ev.Code.OK)
+    assert not bench.logs("client_held"), "their inputs were answered well elsewhere"
+    assert bench[A].cooldown_left_s(3.3) > 0
+    assert len({bench.runs_on(bench.call(4.0, client="the only one")) for _ in range(3)}) == 3
+
+
+def test_one_is_released_when_what_it_is_held_for_has_not_happened() -> None:
+    bench = four()
+    for target in (A, B, C, D):
+        bench.status(target, 1.5)
+    breaks(bench, "variant 1", 2.0, DIED, "uploader")
+    breaks(bench, "variant 2", 3.0, DIED, "uploader")
+    assert bench.logs("client_held")
+    bench.status(bench.logs("client_held")[0]["worker"], 4.0)
+    bench.status(bench.logs("attempt_failed")[0]["worker"], 4.0)
+    assert not bench.pool._blame.clients.held
+
+
+def test_or_when_an_input_it_is_held_for_is_answered_well() -> None:
+    bench = held_to_c(Bench(A, B, C, D).online())
+    bench.answered(4.0, photo="variant 2", client="uploader")
+    assert not bench.pool._blame.clients.held
+
+
+def test_the_queue_of_one_that_is_held_takes_nobody_elses_places() -> None:
+    bench = held_to_c(Bench(A, B, C, D, dispatch=DispatchConfig(max_in_flight=8)).online())
+    flood = [bench.call(4.0, client="uploader") for _ in range(40)]
+    assert sum(bench.reason(call_id) == "" for call_id in flood) == 3, "one runs, two wait"
+    assert {bench.reason(call_id) for call_id in flood} == {"", "BUSY"}
+    assert bench.runs_on(bench.call(4.1)) == D
+
+
+def test_nor_does_what_waits_when_it_becomes_held() -> None:
+    bench = Bench(A, B, C, dispatch=DispatchConfig(max_in_flight=8)).online()
+    bad = [bench.call(1.0, client="uploader") for _ in range(2)]
+    rest = [bench.call(1.1, client="uploader") for _ in range(20)]
+    sound = bench.call(1.2)
+    for call_id in bad:
+        bench.ended(call_id, 1.3, ev.Code.FAILED_PRECONDITION, "INPUT_FAILED")
+    assert bench.logs("client_held")
+    assert sum(bench.reason(call_id) == "BUSY" for call_id in rest) == 16
+    bench.ended(rest[0], 1.4, ev.Code.OK)
+    assert bench.runs_on(sound) == C
+
+
+def test_held_a_request_does_not_go_back_to_the_worker_that_failed_it() -> None:
+    bench = Bench(A, B, C, health=HealthCheckConfig(cooldown_seconds=0)).online()
+    bench.ended(bench.call(1.0, client="u"), 1.01, ev.Code.FAILED_PRECONDITION, "INPUT_FAILED")
+    for client in ("u", "u", "u", "another"):
+        bench.answered(1.1, client=client)
+    for _ in range(2):
+        bench.call(1.2)
+    waits = bench.call(1.3, client="u")
+    bench.ended(waits, 1.4, *FAILED)
+    bench.back(B, 1.5)
+    last = bench.call(1.6, client="u")
+    assert (bench.runs_on(waits), bench.runs_on(last)) == (B, B)
+    bench.ended(last, 1.7, *FAILED)
+    assert bench.logs("client_held")[0]["worker"] == B
+    assert bench[B].online
+    assert bench.reason(waits) == "WORKER_FAILED"
+    assert len(bench.of(ev.Start, waits)) == 1
 
 
 def test_held_to_one_that_has_left_it_gets_another_one_and_keeps_it() -> None:
@@ -393,7 +478,7 @@ def test_clients_are_forgotten_the_one_unheard_of_for_longest_first() -> None:
     assert clients.broke(a_break(1.0, "2", B))
     assert clients.holds("c", 2.0)
     for number in range(fixed.CLIENTS_MAX):
-        clients.went_well(str(number))
+        clients.went_well(str(number), "")
     assert not clients.holds("c", 2.0)
     clients.release("c")  # unknown by now
 

@@ -235,3 +235,31 @@ def test_a_pool_with_cooldown_zero_recovers_with_the_next_good_probe() -> None:
     here.heal(A)
     here.run(0.1)
     assert here.endpoint(A).online
+
+
+@pytest.mark.parametrize("uploads", [("X", "Y"), ("Y", "X", "Y", "X")])
+def test_29_one_uploader_with_two_killers_costs_nobody_else_an_answer(uploads: tuple[str, ...]) -> None:
+    here = world(A, B, C)
+    for worker in here.workers.values():
+        worker.poisons, worker.restarts_in_s, worker.call_s = {"X": None, "Y": None}, 0.05, 0.1
+    others = []
+    for step in range(400):
+        if step % 5 == 0 and step // 5 < len(uploads):
+            here.edges[0].submit(input_key=uploads[step // 5], client_key="uploader")
+        if step > 5:
+            others.append(here.edges[0].submit(input_key=f"sound {step}", client_key=f"sound {step % 7}"))
+        here.run(0.1)
+    assert {client.answer for client in others[:-5]} == {"ok"}
+    assert [(endpoint.online, endpoint.ejections) for endpoint in here.pool.endpoints()] == [(True, 0)] * 3
+    assert "ejection_pardoned" in {entry.event for _, entry in here.log}
+
+
+def test_27_a_poison_input_takes_no_worker_out_for_longer_than_its_restart() -> None:
+    here = world(A, B)
+    for worker in here.workers.values():
+        worker.poisons, worker.restarts_in_s, worker.call_s = {"X": None}, 2.0, 0.1
+    here.edges[0].submit(input_key="X", client_key="uploader")
+    here.run(1.0)
+    assert not any(endpoint.online for endpoint in here.pool.endpoints())
+    here.run(4.0)
+    assert [(endpoint.online, endpoint.ejections) for endpoint in here.pool.endpoints()] == [(True, 0)] * 2
