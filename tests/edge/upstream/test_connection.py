@@ -9,14 +9,19 @@ import asyncio
 import signal
 
 import pytest
-from hair.analysis.v1 import measure_pb2
+from hair.analysis.v1 import growth_pb2, measure_pb2
 from structlog.testing import capture_logs
 
 from edge.calls import Call
 from edge.pool.config import HealthCheckConfig
+from edge.pool.events import Code
 from edge.upstream import channel
+from edge.upstream.attempt import call_metadata
+from edge.upstream.channel import Link
+from edge.upstream.refusal import Refusal
 from hairmesh import wire
 from tests.edge.upstream.conftest import MakeDriver, MakeWorkers, Spawn, until
+from tests.fakes.worker import PASSWORD
 
 CALL = Call("Measure", measure_pb2.MeasureRequest(), "request-1")
 SELDOM = HealthCheckConfig(interval_seconds=3_600)
@@ -71,6 +76,26 @@ async def test_a_frozen_worker_is_noticed_by_its_silence_alone(spawn: Spawn, dri
     await until(lambda: mesh.online().healthy == 0)
     process.process.send_signal(signal.SIGCONT)
     await until(lambda: mesh.online().healthy == 1)
+
+
+@pytest.mark.usefixtures("pings_often")
+@pytest.mark.parametrize(
+    ("number", "told"), [(signal.SIGKILL, "Socket closed"), (signal.SIGSTOP, "ping timeout")], ids=["killed", "frozen"]
+)
+async def test_a_killed_worker_is_told_from_a_frozen_one(spawn: Spawn, number: signal.Signals, told: str) -> None:
+    process = await spawn(steps=1_000, step_s=0.01)
+    link = Link.open(process.address, None)
+    began = asyncio.Event()
+    metadata = call_metadata((wire.TOKEN_KEY, PASSWORD), "request-1", "call-1")
+    attempt = asyncio.ensure_future(
+        link.calls["GrowStyles"](
+            growth_pb2.GrowStylesRequest(), timeout_s=60, metadata=metadata, progressed=lambda _: began.set()
+        )
+    )
+    await began.wait()
+    process.process.send_signal(number)
+    assert await attempt == Refusal(Code.UNAVAILABLE, transport=told)
+    await link.channel.close()
 
 
 @pytest.mark.long

@@ -36,7 +36,7 @@ async def test_b39_pictures_about_the_default_limit_pass_both_ways(
     assert len(worker.seen[0].request) > size_bytes
 
 
-async def test_b39_a_request_above_our_limit_is_nobodys_fault_and_not_tried_again(
+async def test_b39_above_our_limit_is_nobodys_fault_and_not_tried_again(
     workers: MakeWorkers, driver: MakeDriver
 ) -> None:
     first, second = await workers(2)
