@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -17,7 +17,9 @@ EVIDENCE_COLUMNS = 32
 """What a worker's state rests on stands beside it where there is so much room, else on a line of its own."""
 COLUMNS = ("worker", "priority", "state", "cause", "cooldown", "in flight", "evidence")
 BELOW = ("priority", "evidence")
-"""On a worker's second line."""
+"""Below a worker's first line."""
+EVIDENCE_LINES = 3
+"""At most so many for one worker."""
 GAP = "  "
 TEXT_CHARACTERS = 4_000
 """Nobody reads more of one text."""
@@ -32,6 +34,7 @@ STATE_STYLES: Mapping[str, str] = {
 }
 
 Pool = Mapping[str, Any]
+Worker = Mapping[str, Any]
 
 
 def exit_code(pool: Pool) -> int:
@@ -73,19 +76,15 @@ class View:
             return
         yield Text()
         width, workers = options.max_width, list(pool["workers"])
-        header, blocks = _table(workers, width)
-        room = len(workers)
-        if self.fits and blocks:
-            above = 2 + sum(len(line.wrap(console, width)) for line in head)
-            room = max(1, (options.max_height - above - 1) // len(blocks[0]))
-        order = list(range(len(workers)))
-        if len(workers) > room:
-            order.sort(key=lambda number: bool(workers[number]["state"] == "SERVING"))
+        header, blocks = _table(workers, width, console)
         yield header
-        for line in chain.from_iterable(blocks[number] for number in order[:room]):
+        if self.fits:
+            above = 2 + sum(len(line.wrap(console, width)) for line in head)
+            blocks = _most_urgent(workers, blocks, options.max_height - above)
+        for line in chain.from_iterable(blocks):
             yield _faded(line) if self.problem else line
-        if len(workers) > room:
-            yield Text(f"… and {len(workers) - room} more", style="dim")
+        if len(blocks) < len(workers):
+            yield Text(f"… and {len(workers) - len(blocks)} more", style="dim")
 
     def _head(self, pool: Pool | None) -> Iterator[Text]:
         who, *lines = [Text(f"edge at {self.url}", style="bold")] if pool is None else _summary(self.url, pool)
@@ -152,23 +151,48 @@ def _joined(*parts: str | Text) -> Text:
     return Text(" · ").join(Text(part) if isinstance(part, str) else part for part in parts)
 
 
-def _table(workers: Sequence[Mapping[str, Any]], width: int) -> tuple[Text, list[list[Text]]]:
-    """The heading, and for each worker one line, or where the terminal is narrow two."""
+def _most_urgent(workers: Sequence[Worker], blocks: Sequence[list[Text]], lines: int) -> list[list[Text]]:
+    """All `blocks` where so many lines hold them; else as many as leave one to say so, workers in trouble first."""
+    if sum(map(len, blocks)) <= lines:
+        return list(blocks)
+    order = sorted(range(len(workers)), key=lambda number: bool(workers[number]["state"] == "SERVING"))
+    ends = accumulate(len(blocks[number]) for number in order)
+    room = sum(end < lines for end in ends)
+    return [blocks[number] for number in order[: max(1, room)]]
+
+
+def _table(workers: Sequence[Worker], width: int, console: Console) -> tuple[Text, list[list[Text]]]:
+    """The heading, and for each worker a line with its evidence beside it, or where the terminal is narrow below it."""
     rows = [[Text(name.upper(), style="dim") for name in COLUMNS], *map(_cells, workers)]
     widths = [max(cell.cell_len for cell in column) for column in zip(*rows, strict=True)]
     widths[0] = min(widths[0], max(16, width // 3))
     widths[-1] = width - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
     if widths[-1] >= EVIDENCE_COLUMNS:
-        header, *lines = (_aligned(row, widths) for row in rows)
-        return header, [[line] for line in lines]
-    beside = [index for index, name in enumerate(COLUMNS) if name not in BELOW]
-    widths = [widths[index] for index in beside]
+        blocks = []
+        for row in rows:
+            evidence, *more = _folded(row[-1], widths[-1], console)
+            beside = _aligned([*row[:-1], evidence], widths)
+            blocks.append([beside, *(_indented(line, width - widths[-1]) for line in more)])
+        return blocks[0][0], blocks[1:]
+    above = [index for index, name in enumerate(COLUMNS) if name not in BELOW]
+    widths = [widths[index] for index in above]
     widths[-1] = max(1, width - sum(widths[:-1]) - len(GAP) * (len(widths) - 1))
-    header, *lines = (_aligned([row[index] for index in beside], widths) for row in rows)
-    below = [Text("  ") + _joined(*(row[COLUMNS.index(name)] for name in BELOW)) for row in rows[1:]]
-    for line in below:
-        line.truncate(width, overflow="ellipsis")
-    return header, [list(both) for both in zip(lines, below, strict=True)]
+    header, *lines = (_aligned([row[index] for index in above], widths) for row in rows)
+    below = (_joined(*(row[COLUMNS.index(name)] for name in BELOW)) for row in rows[1:])
+    folded = ([_indented(line, len(GAP)) for line in _folded(text, width - len(GAP), console)] for text in below)
+    return header, [[line, *rest] for line, rest in zip(lines, folded, strict=True)]
+
+
+def _folded(text: Text, columns: int, console: Console) -> list[Text]:
+    """At most `EVIDENCE_LINES` so wide; what is longer still ends in an ellipsis. Never none."""
+    lines = list(text.wrap(console, columns))
+    last = Text(" ").join(lines[EVIDENCE_LINES - 1 :])
+    last.truncate(columns, overflow="ellipsis")
+    return [*lines[: EVIDENCE_LINES - 1], last] if len(lines) >= EVIDENCE_LINES else lines or [Text()]
+
+
+def _indented(line: Text, columns: int) -> Text:
+    return Text(" " * columns) + line
 
 
 def _aligned(cells: Sequence[Text], widths: Sequence[int]) -> Text:
@@ -182,7 +206,7 @@ def _aligned(cells: Sequence[Text], widths: Sequence[int]) -> Text:
     return line
 
 
-def _cells(worker: Mapping[str, Any]) -> list[Text]:
+def _cells(worker: Worker) -> list[Text]:
     """As `COLUMNS` has them."""
     return [
         Text(worker["address"]),
@@ -195,12 +219,12 @@ def _cells(worker: Mapping[str, Any]) -> list[Text]:
     ]
 
 
-def _priority(worker: Mapping[str, Any]) -> Text:
+def _priority(worker: Worker) -> Text:
     priority = "primary" if worker["primary"] else "backup"
     return Text(f"{priority}, leaving" if worker["leaving"] else priority)
 
 
-def _in_flight(worker: Mapping[str, Any]) -> Text:
+def _in_flight(worker: Worker) -> Text:
     call, stage = worker["in_flight"], worker["stage"] or ""
     if call is not None:
         left = " left behind" if call["left_behind"] else ""
@@ -208,7 +232,7 @@ def _in_flight(worker: Mapping[str, Any]) -> Text:
     return Text(f"other edge {stage}".strip(), style="dim") if worker["taken_by_others"] else Text()
 
 
-def _evidence(worker: Mapping[str, Any]) -> Text:
+def _evidence(worker: Worker) -> Text:
     """What its state rests on, how long ago that or what was decided since was, and what a probe says that differs."""
     evidence = worker["evidence"] or "not heard of yet"
     parts = [evidence]
@@ -216,4 +240,7 @@ def _evidence(worker: Mapping[str, Any]) -> Text:
         last = worker["history"][0]
         ago, what = f"{duration(last['age_s'])} ago", NO_CHANGE.sub("", last["what"])
         parts.append(ago if what.endswith(evidence) else f"{ago}: {what}")
+    probe = worker.get("last_probe")
+    if probe and probe["evidence"] != evidence:
+        parts.append(f"last probe {duration(probe['age_s'])} ago: {probe['evidence'].removeprefix('probe: ')}")
     return _joined(*parts)

@@ -341,6 +341,34 @@ def test_what_operators_must_not_overlook() -> None:
     assert ("brake off" in calm, "brake ON" in calm, "drill" in calm) == (True, False, False)
 
 
+def probed(said: str, **changes: Any) -> dict[str, Any]:
+    """A worker in a cooldown of which a probe heard last."""
+    probe = {"result": "refused", "evidence": said, "age_s": 0.8}
+    return {**POOL_EXAMPLE["workers"][1], "evidence": "call: ping timeout", "last_probe": probe, **changes}
+
+
+def test_a_probe_that_says_something_else_is_shown_beside_what_the_state_rests_on() -> None:
+    history = [{"age_s": 18.0, "what": "EJECTED passive: call: ping timeout"}]
+    gone = probed("probe: connection refused", history=history)
+    same = probed("call: ping timeout", history=history)
+    first, second = drawn(View("u", pool(workers=[gone, same])), 160)[-2:]
+    assert first.endswith("  call: ping timeout · 18 s ago · last probe 0.8 s ago: connection refused")
+    assert second.endswith("  call: ping timeout · 18 s ago")
+
+
+@pytest.mark.parametrize("columns", [60, 80, 140])
+def test_evidence_that_is_long_goes_on_below_for_three_lines_at_most(columns: int) -> None:
+    words = [f"reason{number:03}" for number in range(60)]
+    lines = drawn(View("u", pool(workers=[probed("", evidence=" ".join(words)), probed("")])), columns)
+    at = next(number for number, line in enumerate(lines) if "EJECTED" in line)
+    block = lines[at : next(number for number, line in enumerate(lines) if number > at and "EJECTED" in line)]
+    assert len(block) == (3 if columns == 140 else 4)
+    assert max(map(len, lines)) <= columns
+    told = " ".join(block).split()
+    assert [word for word in told if word in words] == words[: sum(word in words for word in told)]
+    assert block[-1].endswith("…")
+
+
 def test_workers_behind_in_a_rotation_are_named() -> None:
     behind = [{**worker, "former_password": number > 0} for number, worker in enumerate(POOL_EXAMPLE["workers"] * 2)]
     first, *_, last = drawn(View("u", pool(workers=behind)), 200)[:5]
@@ -403,6 +431,11 @@ def test_with_more_workers_than_lines_those_in_trouble_come_first() -> None:
     assert lines[6].startswith("192.0.2.12")
     assert lines[-1] == f"… and {51 - (len(lines) - 7)} more"
     assert len(drawn(View("u", pool(workers=many)), 140, rows=24)) == 6 + len(many)
+    talkative = View("u", pool(workers=[*many, *[probed("", evidence="reason " * 60)] * 30]), fits=True)
+    lines = drawn(talkative, 140, rows=24)
+    assert len(lines) <= 24
+    assert lines[-1] == f"… and {80 - sum('EJECTED' in line for line in lines)} more"
+    assert sum("EJECTED" in line for line in lines) == 5
 
 
 @pytest.mark.parametrize(
