@@ -41,6 +41,8 @@ def target(options: Options) -> Target:
     if options.proxy and options.kind is not Kind.VLLM:
         raise TargetError("--proxy goes with vllm")
     secret = _secret(options.secret_file)
+    if secret and (problem := wire.password_problem(secret)):
+        raise TargetError(f"the secret: {problem}")
     try:
         if options.kind is Kind.WORKER:
             return _worker(options, secret)
@@ -67,8 +69,6 @@ def _worker(options: Options, secret: str) -> Target:
 
     if scheme := _SCHEME.match(options.target):
         raise TargetError(f"a worker is host:port, without {scheme[0]}")
-    if secret and (problem := wire.password_problem(secret)):
-        raise TargetError(f"the password: {problem}")
     credentials = None
     if options.ca is not None:
         key, chain = None, None

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from hairmesh.watch.target import LOOK_TIMEOUT_S, TargetError, failed_to_connect
+from hairmesh.watch.target import LOOK_TIMEOUT_S, Place, TargetError, failed_to_connect
 from worker.health.probes.comfyui import read_answers
 from worker.health.probes.vllm import read_metrics
 from worker.health.watchdog.looks import Answer, CanaryResult, Look
@@ -18,6 +18,8 @@ from worker.health.watchdog.looks import Answer, CanaryResult, Look
 MODELS_ROUTE = "/v1/models"
 METRICS_ROUTE = "/metrics"
 COMPLETIONS_ROUTE = "/v1/completions"
+RANK_HEADER = "X-data-parallel-rank"
+"""Which engine is to answer. Newer versions heed it, and refuse a rank that they do not have with 400."""
 MAX_BODY_BYTES = 16 * 1024 * 1024
 """More than any such server sends: whatever answers so much is none."""
 
@@ -28,7 +30,7 @@ class _HttpTarget:
     def __init__(self, kind: str, url: str, *, secret: str, tls: ssl.SSLContext | None) -> None:
         base = _checked(url)
         self.name = f"{kind} {base}"
-        self._host, self._port = base.host, base.port or (443 if base.scheme == "https" else 80)
+        self.place = Place(kind, base.host, base.port or (443 if base.scheme == "https" else 80))
         self._http = httpx.AsyncClient(
             base_url=base,
             timeout=LOOK_TIMEOUT_S,
@@ -41,21 +43,21 @@ class _HttpTarget:
         """See `Target`."""
         await self._http.aclose()
 
-    async def look(self) -> Look:
+    async def look(self, at_s: float) -> Look:
         """See `Target`."""
         try:
             async with asyncio.timeout(LOOK_TIMEOUT_S):
-                return await self._look()
+                return await self._look(at_s)
         except (TimeoutError, httpx.TimeoutException):
-            return Look(time.monotonic(), Answer.SLOW, problem=f"no answer within {LOOK_TIMEOUT_S:.0f} s")
+            return Look(at_s, Answer.SLOW, problem=f"no answer within {LOOK_TIMEOUT_S:.0f} s")
         except httpx.ConnectError:
-            return await failed_to_connect(self._host, self._port)
+            return await failed_to_connect(self.place.host, self.place.port, at_s)
         except _NoGoodError as error:
-            return Look(time.monotonic(), Answer.UNREADABLE, problem=str(error))
+            return Look(at_s, Answer.UNREADABLE, problem=str(error))
         except httpx.HTTPError as error:
-            return Look(time.monotonic(), Answer.UNREACHABLE, problem=f"connection broke: {type(error).__name__}")
+            return Look(at_s, Answer.UNREACHABLE, problem=f"connection broke: {type(error).__name__}")
 
-    async def _look(self) -> Look:
+    async def _look(self, at_s: float) -> Look:
         raise NotImplementedError
 
     async def _get(self, route: str) -> str:
@@ -72,7 +74,7 @@ class _HttpTarget:
     async def _get_json(self, route: str) -> Any:
         try:
             return json.loads(await self._get(route))
-        except ValueError:
+        except (ValueError, RecursionError):  # no JSON, or thousands of digits or brackets
             raise _NoGoodError(f"{route.strip('/')}: no JSON") from None
 
     async def _model(self) -> tuple[str, int]:
@@ -91,28 +93,29 @@ class VllmTarget(_HttpTarget):
         super().__init__("vllm", url, secret=secret, tls=tls)
         self._grace_s = grace_s
 
-    async def _look(self) -> Look:
+    async def _look(self, at_s: float) -> Look:
         text = await self._get(METRICS_ROUTE)
-        return read_metrics(text, at_s=time.monotonic(), now_epoch_s=time.time(), grace_s=self._grace_s)
+        return read_metrics(text, at_s=at_s, now_epoch_s=time.time(), grace_s=self._grace_s)
 
-    async def canary(self, count: int, timeout_s: float) -> CanaryResult:
-        """`count` times one token."""
+    async def canary(self, engine: str, timeout_s: float) -> CanaryResult:
+        """One token, of `engine` where that is a number and the server heeds it."""
         try:
-            async with asyncio.timeout(timeout_s), asyncio.TaskGroup() as group:
+            async with asyncio.timeout(timeout_s):
                 model, _models = await self._model()
-                for _ in range(count):
-                    group.create_task(self._one_token(model))
+                question = {"model": model, "prompt": "1", "max_tokens": 1, "temperature": 0}
+                rank = {RANK_HEADER: engine} if engine.isdecimal() else {}
+                response = await self._http.post(COMPLETIONS_ROUTE, json=question, headers=rank, timeout=None)
         except TimeoutError:
             return CanaryResult.TIMED_OUT
-        except (_NoGoodError, httpx.HTTPError, ExceptionGroup):
+        except (_NoGoodError, httpx.HTTPError):
             return CanaryResult.ERROR
-        return CanaryResult.PASSED
-
-    async def _one_token(self, model: str) -> None:
-        question = {"model": model, "prompt": "1", "max_tokens": 1, "temperature": 0}
-        response = await self._http.post(COMPLETIONS_ROUTE, json=question, timeout=None)
-        if response.status_code != httpx.codes.OK:
-            raise _NoGoodError(f"completions: HTTP {response.status_code}")
+        match response.status_code:
+            case httpx.codes.OK:
+                return CanaryResult.PASSED
+            case httpx.codes.BAD_REQUEST:
+                return CanaryResult.REFUSED
+            case _:
+                return CanaryResult.ERROR
 
 
 class ProxyTarget(_HttpTarget):
@@ -123,10 +126,10 @@ class ProxyTarget(_HttpTarget):
     def __init__(self, url: str, *, secret: str, tls: ssl.SSLContext | None) -> None:
         super().__init__("proxy", url, secret=secret, tls=tls)
 
-    async def _look(self) -> Look:
+    async def _look(self, at_s: float) -> Look:
         _model, count = await self._model()
         words = f"a proxy: its model list answers, {count} listed; the backends are to be watched one by one"
-        return Look(time.monotonic(), Answer.LISTED, problem=words)
+        return Look(at_s, Answer.LISTED, problem=words)
 
 
 class ComfyTarget(_HttpTarget):
@@ -138,11 +141,11 @@ class ComfyTarget(_HttpTarget):
         super().__init__("comfyui", url, secret=secret, tls=tls)
         self._grace_s = grace_s
 
-    async def _look(self) -> Look:
+    async def _look(self, at_s: float) -> Look:
         queue = await self._get_json("/queue")
         history = await self._get_json("/history?max_items=1")
         stats = await self._get_json("/system_stats")
-        return read_answers(queue, history, stats, at_s=time.monotonic(), grace_s=self._grace_s)
+        return read_answers(queue, history, stats, at_s=at_s, grace_s=self._grace_s)
 
 
 class _NoGoodError(Exception):
@@ -160,4 +163,5 @@ def _checked(url: str) -> httpx.URL:
         raise TargetError("no password in the URL: process lists show it; use --secret-file")
     if base.path.strip("/") or base.query or base.fragment:
         raise TargetError("the target is the server's base URL, without a path: http://host:port")
-    return base.copy_with(host="127.0.0.1") if base.host == "localhost" else base
+    host = "127.0.0.1" if base.host == "localhost" else base.host
+    return httpx.URL(scheme=base.scheme, host=host, port=base.port)

@@ -25,7 +25,7 @@ def decision_line(decision: Decision, target: str, *, as_json: bool, acts: bool)
             steps=finding.steps,
             tokens_per_s=None if finding.tokens_per_s is None else round(finding.tokens_per_s, 1),
             still_s=round(finding.still_s, 1),
-            why=finding.why,
+            why=printable(finding.why),
             action=decision.action if acts or decision.action is not Action.RESTART else "would_restart",
             hold=decision.hold,
         )

@@ -6,8 +6,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from hairmesh.usage import USAGE_STATUS
@@ -31,6 +30,8 @@ class Exit(IntEnum):
     LOCK_HELD = 3
     RESTART_FAILED = 4
     USAGE = USAGE_STATUS
+    BROKEN = 70
+    """Something of our own; nothing is known of the server. As in `sysexits.h`."""
 
 
 EXITS = {Outcome.WELL: Exit.WELL, Outcome.SICK: Exit.SICK, Outcome.DEGRADED: Exit.DEGRADED}
@@ -64,12 +65,12 @@ class Loop:
         self._limits = limits
         self._orders = orders
         self._watchdog = Watchdog(limits, canaries=target.canary is not None, begun_s=time.monotonic())
-        self._canary: asyncio.Task[None] | None = None
+        self._canaries: set[asyncio.Task[None]] = set()
         self._told: tuple[object, ...] = ()
         self._told_s = 0.0
 
     async def run(self) -> Exit:
-        """Watch; the exit status. SIGTERM and SIGINT end it in order."""
+        """Watch; the exit status. SIGTERM and SIGINT end it in order; with `once` nothing is known then."""
         watching = asyncio.create_task(self._watch())
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -78,19 +79,21 @@ class Loop:
             return await watching
         except asyncio.CancelledError:
             self._say("ends by a signal")
-            return Exit.WELL
+            return Exit.DEGRADED if self._orders.once else Exit.WELL
         finally:
             for number in (signal.SIGTERM, signal.SIGINT):
                 loop.remove_signal_handler(number)
-            await self._drop_canary()
-            await self._target.close()
+            await self._drop_canaries()
 
     async def _watch(self) -> Exit:
         due_s = time.monotonic()
         while True:
-            if self._canary is not None and self._canary.done():
-                self._canary.result()
-            decision = self._watchdog.see(await self._target.look())
+            for canary in [canary for canary in self._canaries if canary.done()]:
+                self._canaries.remove(canary)
+                canary.result()
+            began_s = time.monotonic()
+            look = await self._target.look(began_s)
+            decision = self._watchdog.see(replace(look, took_s=time.monotonic() - began_s))
             done = self._orders.once and decision.finding.conclusive
             self._tell(decision, now=done)
             good = await self._act(decision)
@@ -103,42 +106,48 @@ class Loop:
         """Carry out; whether that went well."""
         match decision.action:
             case Action.CANARY:
-                self._watchdog.canary_sent(time.monotonic())
-                self._canary = asyncio.create_task(self._ask(decision.finding.canaries_wanted))
+                self._watchdog.canaries_sent(time.monotonic(), decision.finding.ask)
+                self._canaries |= {asyncio.create_task(self._ask(engine)) for engine in decision.finding.ask}
             case Action.RESTART:
                 return await self._restart()
         return True
 
-    async def _ask(self, count: int) -> None:
+    async def _ask(self, engine: str) -> None:
         assert self._target.canary is not None  # noqa: S101  (the watchdog wants none otherwise)
-        result = await self._target.canary(count, self._limits.canary_timeout_s)
-        self._watchdog.canary_ended(time.monotonic(), result)
+        result = await self._target.canary(engine, self._limits.canary_timeout_s)
+        self._watchdog.canary_ended(time.monotonic(), engine, result)
 
     async def _restart(self) -> bool:
-        """Whether it went well. A command once begun is waited for, signal or not: half a restart helps nobody."""
-        await self._drop_canary()
+        """Whether it went well.
+
+        A command once begun is waited for, however many signals: half a restart helps nobody.
+        """
+        await self._drop_canaries()
         good = True
         if self._orders.command is not None:
             running = asyncio.create_task(
                 restart.run(self._orders.command, timeout_s=self._orders.timeout_s, without=self._orders.hidden)
             )
-            try:
-                result = await asyncio.shield(running)
-            except asyncio.CancelledError:
-                result = await running
-                self._say(result.words, result.output)
-                raise
+            signalled = None
+            while not running.done():
+                try:
+                    await asyncio.wait([running])
+                except asyncio.CancelledError as signal_:
+                    signalled = signal_
+            result = running.result()
             self._say(result.words, result.output)
+            if signalled is not None:
+                raise signalled
             good = result.good
         self._watchdog.restarted(time.monotonic())
         return good
 
-    async def _drop_canary(self) -> None:
-        if self._canary is not None:
-            self._canary.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._canary
-            self._canary = None
+    async def _drop_canaries(self) -> None:
+        for canary in self._canaries:
+            canary.cancel()
+        if self._canaries:
+            await asyncio.wait(self._canaries)
+        self._canaries.clear()
 
     def _tell(self, decision: Decision, *, now: bool) -> None:
         """Programs are told every look; people what is news: another verdict, outcome or action, or a minute passed."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import traceback
+from contextlib import nullcontext
 
 from hairmesh.watch import build, restart
-from hairmesh.watch.lock import LockHeldError, only_one
+from hairmesh.watch.lock import LockError, LockHeldError, only_one
 from hairmesh.watch.loop import Exit, Loop, Orders
 from hairmesh.watch.options import SECRET_VARIABLE, Options
 from hairmesh.watch.target import TargetError
@@ -22,6 +24,12 @@ def run(options: Options) -> Exit:
     except LockHeldError as error:
         status = Exit.LOCK_HELD
         message = str(error)
+    except LockError as error:
+        status = Exit.BROKEN
+        message = str(error)
+    except Exception:  # noqa: BLE001  (Python's own status would be 1: that the server is sick)
+        traceback.print_exc()
+        return Exit.BROKEN
     print(f"hairmesh watch: {message}", file=sys.stderr)
     return status
 
@@ -29,11 +37,12 @@ def run(options: Options) -> Exit:
 async def _run(options: Options, orders: Orders) -> Exit:
     limits = build.limits(options)
     target = build.target(options)  # here, since its connections belong to this event loop
-    loop = Loop(target, limits, orders)
-    if not orders.acts:  # who only looks may look beside another
-        return await loop.run()
-    with only_one(target.name):
-        return await loop.run()
+    try:
+        # Who only looks may look beside another.
+        with only_one(target.place) if orders.acts else nullcontext():
+            return await Loop(target, limits, orders).run()
+    finally:
+        await target.close()
 
 
 def _orders(options: Options) -> Orders:

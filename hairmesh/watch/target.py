@@ -4,37 +4,46 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import time
 from collections.abc import Callable, Coroutine
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from worker.health.watchdog.limits import Limits
 from worker.health.watchdog.looks import Answer, CanaryResult, Look
 
-LOOK_TIMEOUT_S = 10.0
-"""How long a server may take to answer one look, in seconds; one that takes longer is saturated."""
+LOOK_TIMEOUT_S = Limits().look_s
 
 
 class TargetError(Exception):
     """This cannot be watched as asked. The message says why and names no secret."""
 
 
-SendCanaries = Callable[[int, float], Coroutine[None, None, CanaryResult]]
-"""So many at once, given up after so many seconds; the worst of their results."""
+SendCanary = Callable[[str, float], Coroutine[None, None, CanaryResult]]
+"""To the engine of this name, or to any one; given up after so many seconds."""
+
+
+class Place(NamedTuple):
+    """What is watched and where: a server, whatever it is called."""
+
+    kind: str
+    host: str
+    port: int
 
 
 class Target(Protocol):
     """One server."""
 
     name: str
-    """Kind and address, for log lines and for the lock."""
+    """Kind and address, for log lines."""
+    place: Place
+    """For the lock."""
 
-    async def look(self) -> Look:
-        """Look once. Whatever goes wrong with the server is in the look, and no exception."""
+    async def look(self, at_s: float) -> Look:
+        """Look once, now, which is `at_s`. Whatever goes wrong with the server is in the look, and no exception."""
         ...
 
     @property
-    def canary(self) -> SendCanaries | None:
-        """Send smallest requests; None where there is no harmless question that the server could be asked."""
+    def canary(self) -> SendCanary | None:
+        """Send a smallest request; None where there is no harmless question that the server could be asked."""
         ...
 
     async def close(self) -> None:
@@ -42,14 +51,14 @@ class Target(Protocol):
         ...
 
 
-async def failed_to_connect(host: str, port: int) -> Look:
-    """The look at a server to which no connection came about: refused, or for another reason."""
+async def failed_to_connect(host: str, port: int, at_s: float) -> Look:
+    """The look, begun at `at_s`, at a server to which no connection came about: refused, or for another reason."""
     loop = asyncio.get_running_loop()
     problem = f"cannot connect to {host}:{port}"
     try:
         addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except OSError:
-        return Look(time.monotonic(), Answer.UNREACHABLE, problem=f"{problem}: the name has no address")
+        return Look(at_s, Answer.UNREACHABLE, problem=f"{problem}: the name has no address")
     refusals = 0
     for family, kind, protocol, _name, address in addresses:
         with socket.socket(family, kind, protocol) as probe:
@@ -59,8 +68,8 @@ async def failed_to_connect(host: str, port: int) -> Look:
             except ConnectionRefusedError:
                 refusals += 1
             except TimeoutError:
-                return Look(time.monotonic(), Answer.SLOW, problem=problem)
+                return Look(at_s, Answer.SLOW, problem=problem)
             except OSError:
                 continue
     answer = Answer.REFUSED if refusals == len(addresses) else Answer.UNREACHABLE
-    return Look(time.monotonic(), answer, problem=problem)
+    return Look(at_s, answer, problem=problem)

@@ -10,7 +10,7 @@ from hair.worker.v1.worker_service_pb2 import GetStatusRequest
 from hair.worker.v1.worker_service_pb2_grpc import WorkerServiceStub
 
 from hairmesh import wire
-from hairmesh.watch.target import LOOK_TIMEOUT_S, TargetError, failed_to_connect
+from hairmesh.watch.target import LOOK_TIMEOUT_S, Place, TargetError, failed_to_connect
 from worker.health.probes.worker import read_liveness, read_status
 from worker.health.watchdog.looks import Answer, Look
 
@@ -31,7 +31,7 @@ class WorkerTarget:
         if not host or not port.isdecimal():
             raise TargetError("the target of a worker is host:port")
         self.name = f"worker {address}"
-        self._host, self._port = host.strip("[]"), int(port)
+        self.place = Place("worker", host.strip("[]"), int(port))
         self._grace_s = grace_s
         self._metadata = ((wire.TOKEN_KEY, secret),) if secret else ()
         options = (*wire.CLIENT_OPTIONS, ("grpc.enable_http_proxy", 0))
@@ -44,34 +44,34 @@ class WorkerTarget:
         """See `Target`."""
         await self._channel.close()
 
-    async def look(self) -> Look:
+    async def look(self, at_s: float) -> Look:
         """See `Target`."""
         try:
-            return await (self._status() if self._metadata else self._liveness())
+            return await (self._status(at_s) if self._metadata else self._liveness(at_s))
         except grpc.aio.AioRpcError as error:
-            return await self._failed(error.code())
+            return await self._failed(error.code(), at_s)
 
-    async def _status(self) -> Look:
+    async def _status(self, at_s: float) -> Look:
         stub = WorkerServiceStub(self._channel)
         answer = await stub.GetStatus(GetStatusRequest(), metadata=self._metadata, timeout=LOOK_TIMEOUT_S)
-        return read_status(answer.status, at_s=time.monotonic(), now_epoch_s=time.time(), grace_s=self._grace_s)
+        return read_status(answer.status, at_s=at_s, now_epoch_s=time.time(), grace_s=self._grace_s)
 
-    async def _liveness(self) -> Look:
+    async def _liveness(self, at_s: float) -> Look:
         check = self._channel.unary_unary(
             "/grpc.health.v1.Health/Check",
             request_serializer=HealthCheckRequest.SerializeToString,
             response_deserializer=HealthCheckResponse.FromString,
         )
         answer: HealthCheckResponse = await check(HealthCheckRequest(service=LIVENESS), timeout=LOOK_TIMEOUT_S)
-        return read_liveness(live=answer.status == HealthCheckResponse.SERVING, at_s=time.monotonic())
+        return read_liveness(live=answer.status == HealthCheckResponse.SERVING, at_s=at_s)
 
-    async def _failed(self, code: grpc.StatusCode) -> Look:
+    async def _failed(self, code: grpc.StatusCode, at_s: float) -> Look:
         match code:
             case grpc.StatusCode.UNAVAILABLE:
-                return await failed_to_connect(self._host, self._port)
+                return await failed_to_connect(self.place.host, self.place.port, at_s)
             case grpc.StatusCode.DEADLINE_EXCEEDED:
-                return Look(time.monotonic(), Answer.SLOW, problem=f"no answer within {LOOK_TIMEOUT_S:.0f} s")
+                return Look(at_s, Answer.SLOW, problem=f"no answer within {LOOK_TIMEOUT_S:.0f} s")
             case grpc.StatusCode.UNAUTHENTICATED:
-                return Look(time.monotonic(), Answer.UNREADABLE, problem=WRONG_PASSWORD)
+                return Look(at_s, Answer.UNREADABLE, problem=WRONG_PASSWORD)
             case _:
-                return Look(time.monotonic(), Answer.UNREADABLE, problem=f"status: {code.name}")
+                return Look(at_s, Answer.UNREADABLE, problem=f"status: {code.name}")

@@ -28,8 +28,12 @@ TOKEN_S = 0.02
 class FakeVllm:
     """One server. `load_s` is how long a restart takes, real seconds."""
 
-    def __init__(self, *, engines: int = 1, slots: int = 2, load_s: float = 0.5, api_key: str = "") -> None:
-        self.engine = VllmServer(engines=engines, slots=slots, load_s=load_s, at_s=time.monotonic())
+    def __init__(
+        self, *, engines: int = 1, slots: int = 2, load_s: float = 0.5, api_key: str = "", heeds_ranks: bool = True
+    ) -> None:
+        self.engine = VllmServer(
+            engines=engines, slots=slots, load_s=load_s, at_s=time.monotonic(), heeds_ranks=heeds_ranks
+        )
         self.http = HttpServer(self._handle)
         self.flavour = Flavour.V1
         self.asked: list[str] = []
@@ -108,7 +112,11 @@ class FakeVllm:
         asked = json.loads(request.body)
         if asked.get("model") != MODEL:
             return _error(404, f"The model `{asked.get('model')}` does not exist.", "NotFoundError")
-        number = self.engine.submit(TOKEN_S * asked.get("max_tokens", 16))
+        rank = request.headers.get("x-data-parallel-rank")
+        try:
+            number = self.engine.submit(TOKEN_S * asked.get("max_tokens", 16), rank=None if rank is None else int(rank))
+        except IndexError:
+            return _error(400, f"data_parallel_rank {rank} is out of range.", "BadRequestError")
         while number not in self.engine.finished | self.engine.failed:
             if request.gone.done():
                 self.engine.abort(number)

@@ -62,11 +62,20 @@ class Engine:
 
 
 class VllmServer:
-    """API server and engines. `at_s` of each method never goes back."""
+    """API server and engines. `at_s` of each method never goes back. Old versions heed no ranks."""
 
-    def __init__(self, *, engines: int = 1, slots: int = 2, load_s: float = 240.0, at_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        *,
+        engines: int = 1,
+        slots: int = 2,
+        load_s: float = 240.0,
+        at_s: float = 0.0,
+        heeds_ranks: bool = True,
+    ) -> None:
         self._count, self._slots = engines, slots
         self._load_s = load_s
+        self._heeds_ranks = heeds_ranks
         self._numbers = count()
         self._now_s = at_s
         self.engines = self._fresh()
@@ -87,10 +96,17 @@ class VllmServer:
         """Whether the port is open: only with loaded models."""
         return self._now_s >= self.up_from_s
 
-    def submit(self, work_s: float, *, silent_s: float = 0.0) -> int:
-        """Hand a request to the engine with the least work; returns its number."""
+    def submit(self, work_s: float, *, silent_s: float = 0.0, rank: int | None = None) -> int:
+        """Hand a request to the engine of that rank, else to the one that shows the least work; returns its number.
+
+        Raises `IndexError` for a rank that there is not.
+        """
         request = Request(next(self._numbers), silent_s, work_s)
-        min(self.engines, key=lambda engine: len(engine.queue)).queue.append(request)
+        if rank is not None and self._heeds_ranks:
+            engine = self.engines[rank]
+        else:
+            engine = min(self.engines, key=lambda engine: max(len(engine.queue), engine.shown_running))
+        engine.queue.append(request)
         return request.number
 
     def abort(self, number: int) -> None:

@@ -107,13 +107,13 @@ async def test_a_broken_connection_is_no_refusal() -> None:
     async with server:
         port = server.sockets[0].getsockname()[1]
         server_target = build.target(options(f"http://127.0.0.1:{port}"))
-        assert (await server_target.look()).answer is Answer.UNREACHABLE
+        assert (await server_target.look(0.0)).answer is Answer.UNREACHABLE
         await server_target.close()
 
 
 async def test_a_name_without_address_is_unreachable() -> None:
     server = build.target(options("http://nowhere.invalid:8000"))
-    look = await server.look()
+    look = await server.look(0.0)
     assert look.answer in {Answer.UNREACHABLE, Answer.SLOW}
     await server.close()
 
@@ -141,15 +141,27 @@ async def test_a_canary_waits_its_turn_and_is_given_up_in_time(vllm: FakeVllm) -
     vllm.work(1e6)
     server = build.target(options(vllm.http.url))
     assert server.canary is not None
-    assert await server.canary(2, 0.3) is CanaryResult.TIMED_OUT
+    assert await server.canary("", 0.3) is CanaryResult.TIMED_OUT
     vllm.engine.abort_all()
-    assert await server.canary(2, 20.0) is CanaryResult.PASSED
+    assert await server.canary("", 20.0) is CanaryResult.PASSED
     vllm.work(1e6)
-    waiting = asyncio.create_task(server.canary(1, 20.0))
-    await until(lambda: vllm.asked.count("POST /v1/completions") == 5)
+    waiting = asyncio.create_task(server.canary("", 20.0))
+    await until(lambda: vllm.asked.count("POST /v1/completions") == 3)
     vllm.restart()
     assert await waiting is CanaryResult.ERROR
     await server.close()
+
+
+async def test_a_canary_asks_the_engine_it_is_for() -> None:
+    async with FakeVllm(engines=2) as server:
+        server.hang(1)
+        server.work(1e6, count=1)  # the emptier one is stuck
+        vllm = build.target(options(server.http.url))
+        assert vllm.canary is not None
+        assert await vllm.canary("0", 20.0) is CanaryResult.PASSED
+        assert await vllm.canary("1", 0.3) is CanaryResult.TIMED_OUT
+        assert await vllm.canary("2", 20.0) is CanaryResult.REFUSED
+        await vllm.close()
 
 
 async def test_comfyui_is_read_over_its_own_routes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -203,5 +215,5 @@ async def test_a_secret_goes_over_a_network_in_plain_text_only_in_words(
 async def test_refused_and_unreachable_are_told_apart() -> None:
     with contextlib.closing(socket.socket()) as taken:
         taken.bind(("127.0.0.1", 0))
-        refused = await target.failed_to_connect("127.0.0.1", taken.getsockname()[1])
+        refused = await target.failed_to_connect("127.0.0.1", taken.getsockname()[1], 0.0)
     assert refused.answer is Answer.REFUSED

@@ -19,7 +19,7 @@ import pytest
 from hairmesh.watch import lines, lock, restart
 from hairmesh.watch.loop import Exit
 from hairmesh.watch.options import SECRET_VARIABLE
-from hairmesh.watch.target import TargetError
+from hairmesh.watch.target import Place, TargetError
 from tests.fakes.vllm import FakeVllm
 from tests.hairmesh.watching import last_line, options, until, watch
 from worker.health.verdict import Verdict
@@ -130,7 +130,7 @@ def test_exit_status_of_wrong_usage() -> None:
 
 def test_a_second_watchdog_that_would_act_is_turned_away_and_one_that_looks_is_not() -> None:
     url = f"http://127.0.0.1:{free_port()}"
-    with lock.only_one(f"vllm {url}"):
+    with lock.only_one(Place("vllm", "127.0.0.1", int(url.rpartition(":")[2]))):
         second = run("vllm", url, "--once", "--restart-cmd", "true", "--act")
         assert second.returncode == Exit.LOCK_HELD
         assert "another watchdog acts on vllm" in second.stderr
@@ -143,9 +143,12 @@ def test_a_second_watchdog_that_would_act_is_turned_away_and_one_that_looks_is_n
 
 def test_a_lock_ends_with_the_process_that_holds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock, "lock_dir", lambda: tmp_path)
-    with lock.only_one("vllm a"), pytest.raises(lock.LockHeldError), lock.only_one("vllm a"):
+    one, other = Place("vllm", "127.0.0.1", 1), Place("comfyui", "127.0.0.1", 1)
+    with lock.only_one(one), pytest.raises(lock.LockHeldError), lock.only_one(one):
         pass
-    with lock.only_one("vllm a"), lock.only_one("vllm b"):
+    with lock.only_one(one), lock.only_one(other), lock.only_one(one._replace(port=2)):
+        pass
+    with lock.only_one(one):
         pass
 
 

@@ -24,7 +24,12 @@ def options(url: str, kind: Kind = Kind.VLLM, **changes: Any) -> Options:
 
 async def watch(asked: Options, command: Sequence[str] | None = None, *, as_json: bool = True) -> Exit:
     orders = Orders(once=asked.once, as_json=as_json, command=command, timeout_s=20.0, hidden=frozenset())
-    return await Loop(build.target(asked), build.limits(asked), orders).run()
+    limits = build.limits(asked)
+    target = build.target(asked)
+    try:
+        return await Loop(target, limits, orders).run()
+    finally:
+        await target.close()
 
 
 async def until(condition: Callable[[], bool]) -> None:

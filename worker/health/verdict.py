@@ -37,7 +37,7 @@ class Reading:
     """What was read at one moment."""
 
     at_s: float
-    """Monotonic clock of the reader."""
+    """Monotonic clock of the reader, when it asked."""
     boot_id: str
     """Name of the process that was read; empty where it has none."""
     start_time_s: float | None
@@ -65,6 +65,9 @@ class Memory:
     """When the counter was first seen at its present value, or since when stillness counts."""
     over_limit: bool
     """Whether this reading found the counter still for too long."""
+    due_s: float
+    """When the next reading is due. Who asked in vain meanwhile, or had to wait for an answer, was awake, and moves
+    it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +85,13 @@ class Judgement:
 
 
 def judge(before: Memory | None, reading: Reading, *, period_s: float) -> Judgement:
-    """Judge `reading`, taken `period_s` after the one before if all went well.
+    """Judge `reading`; readings are asked for every `period_s`.
 
-    A reading that comes more than half a period late (suspended machine) starts the stillness anew.
+    One that is asked for more than half a period after it was due (suspended machine) starts the stillness anew.
     """
     last = before.reading if before else None
     restarted = last is not None and _other_process(last, reading)
-    late = last is not None and reading.at_s - last.at_s > 1.5 * period_s
+    late = before is not None and reading.at_s > before.due_s + period_s / 2
     working = reading.in_flight > 0 or reading.waiting > 0
     changed = last is not None and (reading.counter, reading.signs) != (last.counter, last.signs)
     # Time spent idle, or in a dependency's queue, is not stillness of the work that follows.
@@ -116,7 +119,7 @@ def judge(before: Memory | None, reading: Reading, *, period_s: float) -> Judgem
         still_s=still_s,
         moved=changed and not restarted and last is not None and None not in {last.counter, reading.counter},
         canary_wanted=verdict in {Verdict.IDLE, Verdict.UNKNOWN},
-        memory=Memory(reading, still_since_s, over_limit),
+        memory=Memory(reading, still_since_s, over_limit, due_s=reading.at_s + period_s),
     )
 
 

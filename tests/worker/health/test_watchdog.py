@@ -11,9 +11,9 @@ from tests.fakes.vllm_metrics import Flavour, render
 from tests.sim.watched_server import EPOCH_S, Watched
 from tests.worker.health.watched import SETTLED_S, actions, verdicts, watched
 from worker.health.verdict import Verdict
-from worker.health.watchdog.canary import Canary
+from worker.health.watchdog.canary import Canaries
 from worker.health.watchdog.limits import Limits
-from worker.health.watchdog.looks import Answer
+from worker.health.watchdog.looks import Answer, CanaryResult
 from worker.health.watchdog.policy import Action
 from worker.health.watchdog.server import Outcome
 
@@ -198,11 +198,17 @@ def test_every_stall_is_proven_by_a_canary_of_its_own() -> None:
     assert [at_s > SETTLED_S + 600.0 for at_s in dog.canaries] == [False, True]
 
 
-def test_a_canary_is_work_in_flight_only_while_not_one_engine_has_moved() -> None:
-    canary = Canary(Limits(), possible=True)
-    canary.sent(0.0, {"0": 5, "1": 7})
-    assert canary.is_unanswered({"0": 5, "1": 7})
-    assert not canary.is_unanswered({"0": 6, "1": 7})
+def test_a_silent_canary_is_work_only_of_an_engine_in_which_it_must_be() -> None:
+    canaries = Canaries(Limits(), possible=True)
+    canaries.see(nobody="99")
+    canaries.sent(0.0, ["0", "99"], {"0": 5, "1": 7})
+    assert canaries.are_work_in("0", {"0": 5, "1": 7})
+    assert not canaries.are_work_in("0", {"0": 5, "1": 8})  # it may wait in the other one
+    canaries.ended(1.0, "99", CanaryResult.REFUSED)
+    assert canaries.are_work_in("0", {"0": 5, "1": 8})
+    assert not canaries.are_work_in("0", {"0": 6, "1": 8})
+    canaries.forget_names()
+    assert not canaries.are_work_in("0", {"0": 5, "1": 8})
 
 
 def test_b85_slow_is_saturated_and_never_restarted() -> None:

@@ -8,6 +8,7 @@ from outside, so the longer patience holds.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,7 +31,7 @@ def read_answers(queue: Any, history: Any, stats: Any, *, at_s: float, grace_s: 
         waiting = _ids(queue["queue_pending"])
         ended = sorted(str(prompt_id) for prompt_id in history)
         memory = _accelerator_memory(stats["devices"])
-    except (KeyError, IndexError, TypeError, ValueError):
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError, RecursionError):
         return Look(at_s, Answer.UNREADABLE, problem="queue, history or system_stats: not as ComfyUI answers")
     reading = Reading(
         at_s=at_s,
@@ -53,9 +54,12 @@ def _ids(items: Sequence[Sequence[Any]]) -> list[str]:
 
 def _accelerator_memory(devices: Sequence[Mapping[str, Any]]) -> list[float]:
     """What torch holds and has free within it, bytes. The memory of a machine without accelerator is everybody's."""
-    return [
+    memory = [
         float(device[key])
         for device in devices
         if device["type"] != "cpu"
         for key in ("torch_vram_total", "torch_vram_free")
     ]
+    if not all(map(math.isfinite, memory)):
+        raise ValueError("no number")  # and not equal to itself: it would be taken for movement
+    return memory

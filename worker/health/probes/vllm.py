@@ -9,7 +9,6 @@ ones do no harm.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -35,6 +34,10 @@ WANTED = frozenset(
 )
 START_TIME = "process_start_time_seconds"
 ENGINE_LABEL = "engine"
+NOBODY = "1000000"
+"""No server has so many engines."""
+BELIEVABLE = 1e15
+"""No counter, gauge or time is larger; sums of these are still exact enough and finite."""
 
 WEAK_PATIENCE = 5.0
 """Graces that an engine may be still when only its tokens are counted: a long prompt is read without any."""
@@ -76,6 +79,7 @@ def read_metrics(text: str, *, at_s: float, now_epoch_s: float, grace_s: float) 
         Answer.READ,
         engines,
         weak=frozenset() if steps_known else frozenset(names),
+        nobody=NOBODY if len(names) > 1 and all(name.isdecimal() for name in names) else "",
         age_s=None if start_time_s is None else max(0.0, now_epoch_s - start_time_s),
         tokens=sum(series[GENERATED].values()) if GENERATED in series else None,
         problem=_problem(missing, damaged),
@@ -108,7 +112,7 @@ def _series(text: str) -> tuple[dict[str, Series], float | None, int]:
 def _samples(line: str) -> Iterator[Sample]:
     for family in text_string_to_metric_families(line):
         for sample in family.samples:
-            if not math.isfinite(sample.value):
+            if not abs(sample.value) <= BELIEVABLE:  # nor is it a number
                 raise ValueError(sample.name)
             yield sample
 

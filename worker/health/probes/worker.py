@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from hair.worker.v1.worker_service_pb2 import SERVING_STATE_SERVING, WorkerStatus
 
+from hairmesh.plain import printable
 from worker.health.verdict import Reading
 from worker.health.watchdog.looks import Answer, Look
 
@@ -21,8 +24,9 @@ def read_status(status: WorkerStatus, *, at_s: float, now_epoch_s: float, grace_
     slot = status.slot
     busy = slot.HasField("call")
     counters = [check.evidence[STEP_COUNTER] for check in status.checks if STEP_COUNTER in check.evidence]
+    counters = [counter for counter in counters if math.isfinite(counter)]
     serves = status.state == SERVING_STATE_SERVING
-    reasons = ", ".join(status.reasons)
+    reasons = printable(", ".join(status.reasons))
     reading = Reading(
         at_s=at_s,
         boot_id=status.boot_id,

@@ -12,6 +12,9 @@ class Limits:
     interval_s: float = 10.0
     """Between two looks at a server."""
 
+    look_s: float = 10.0
+    """How long a server may take to answer one look; one that takes longer is saturated."""
+
     grace_s: float = 60.0
     """Work in flight that is still for so long is suspicious: a canary is sent. A second grace with the canary waiting
     and everything still proves the stall. A probe may give an engine more (`Reading.stall_after_s`)."""

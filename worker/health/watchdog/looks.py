@@ -31,7 +31,7 @@ class Look:
     """One look at a server."""
 
     at_s: float
-    """Monotonic clock of the reader."""
+    """Monotonic clock of the reader, when the look began."""
     answer: Answer
     engines: Mapping[str, Reading] = field(default_factory=dict)
     """A reading of each engine by name; a server with only one calls it by the empty string."""
@@ -39,6 +39,10 @@ class Look:
     """Engines whose counter may be still although they work: suspicion of these is UNKNOWN."""
     age_s: float | None = None
     """Age of the process; None where it does not say."""
+    nobody: str = ""
+    """Name of an engine that there cannot be. Empty unless there are several that may be asked by name."""
+    took_s: float = 0.0
+    """How long it took."""
     tokens: float | None = None
     """Tokens put out since the start; None where nobody counts them."""
     problem: str = ""
@@ -55,5 +59,7 @@ class CanaryResult(StrEnum):
     PASSED = "passed"
     TIMED_OUT = "timed_out"
     """A failure only if the counters stayed still meanwhile: else it waited its turn behind running work."""
+    REFUSED = "refused"
+    """By the server as a question that makes no sense. To be expected of one for an engine that there cannot be."""
     ERROR = "error"
     """Anything but an answer to the question: an HTTP error, a broken connection. Proves nothing."""

@@ -6,7 +6,9 @@ restarts a server that loads makes them longer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from worker.health.verdict import Verdict
@@ -33,6 +35,30 @@ class Decision:
     """Why a sick server is not restarted now; empty when it is, or when it is not sick."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Process:
+    """Who says when it started."""
+
+    names: frozenset[tuple[str, float | None]]
+    """Boot id and start time in its own words, which are compared and never calculated with."""
+    started_s: float
+    """On the clock of the reader."""
+    seen_s: float
+    """Last."""
+
+
+def _process(last: _Process | None, look: Look, age_s: float) -> _Process:
+    """The process that was read. Its age counts once, when it is first met: clocks are set and differ.
+
+    Whoever was not there yet when another was seen started after that; nobody starts in the future.
+    """
+    names = frozenset((reading.boot_id, reading.start_time_s) for reading in look.engines.values())
+    if last is not None and last.names == names:
+        return replace(last, seen_s=look.at_s)
+    seen_s = -math.inf if last is None else last.seen_s
+    return _Process(names, max(look.at_s - max(age_s, 0.0), seen_s), look.at_s)
+
+
 class Watchdog:
     """Follows one server. The shell tells what it saw and did; `begun_s` is when it began to look."""
 
@@ -41,6 +67,7 @@ class Watchdog:
         self._server = Server(limits, canaries=canaries)
         self._started_s = begun_s
         """When the server may have started last; until it says so, when we began to look."""
+        self._process: _Process | None = None
         self._refused_s: float | None = None
         """When the present refusals began."""
         self._restarts = 0
@@ -50,20 +77,20 @@ class Watchdog:
         """Judge one look and decide."""
         self._note_starts(look)
         finding = self._server.see(look)
-        if finding.verdict is Verdict.RESTARTED:
-            self._started_s = look.at_s - (look.age_s or 0.0)
+        if finding.verdict is Verdict.RESTARTED and look.age_s is None:
+            self._started_s = look.at_s
         if finding.verdict in {Verdict.STALLED, Verdict.DEAD}:
             hold = self._hold(finding.verdict, look.at_s)
             return Decision(finding, Action.NOTHING if hold else Action.RESTART, hold)
-        return Decision(finding, Action.CANARY if finding.canaries_wanted else Action.NOTHING, "")
+        return Decision(finding, Action.CANARY if finding.ask else Action.NOTHING, "")
 
-    def canary_sent(self, at_s: float) -> None:
-        """The canaries that were wanted are on their way."""
-        self._server.canary_sent(at_s)
+    def canaries_sent(self, at_s: float, names: Iterable[str]) -> None:
+        """Those that were wanted are on their way."""
+        self._server.canaries_sent(at_s, names)
 
-    def canary_ended(self, at_s: float, result: CanaryResult) -> None:
-        """They have all ended; `result` is the worst of them."""
-        self._server.canary_ended(at_s, result)
+    def canary_ended(self, at_s: float, name: str, result: CanaryResult) -> None:
+        """The one for `name` has ended."""
+        self._server.canary_ended(at_s, name, result)
 
     def restarted(self, at_s: float) -> None:
         """The restart was carried out, or tried, or said in a dry run. A new process has its grace from now on."""
@@ -79,7 +106,8 @@ class Watchdog:
                 self._refused_s = look.at_s
             return
         if look.answer is Answer.READ and look.age_s is not None:
-            self._started_s = look.at_s - look.age_s
+            self._process = _process(self._process, look, look.age_s)
+            self._started_s = self._process.started_s
         elif self._refused_s is not None:
             self._started_s = look.at_s  # whatever listens now was started meanwhile
         self._refused_s = None

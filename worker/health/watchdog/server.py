@@ -2,10 +2,12 @@
 
 counters move                       BUSY, and nothing is sent
 work in flight, still for a grace   a canary is sent; until it has spoken BUSY, or UNKNOWN where the counter is weak
-the same after a second grace,
-the canary waiting all that time    STALLED
-the canary passed                   BUSY: the gauges were stale, as its own step shows
-the canary got an error             UNKNOWN: proves neither
+the same after a second grace, the
+canary waiting in it all that time  STALLED
+the canary passed                   BUSY: the gauges were stale, as its own step shows. UNKNOWN of one of several
+                                    engines that shows no step: another one may have answered
+the canary got an error, or waits,
+perhaps behind another engine's work  UNKNOWN: proves neither
 nothing in flight                   IDLE; a canary when the last sign of life is old, itself work in flight
 no counters                         UNKNOWN: a canary tells whether it works, its silence proves nothing
 slow                                SATURATED
@@ -19,7 +21,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from worker.health.verdict import Judgement, Memory, Reading, Verdict, judge
-from worker.health.watchdog.canary import Canary
+from worker.health.watchdog.canary import ANYONE, Canaries
 from worker.health.watchdog.limits import Limits
 from worker.health.watchdog.looks import Answer, CanaryResult, Look
 
@@ -69,8 +71,8 @@ class Finding:
     """Whether one more look would not tell more: movement seen, a stall proven, a canary heard."""
     why: str
     """In words for a log; empty when the numbers say all."""
-    canaries_wanted: int = 0
-    """Send so many at once now; 0 to a server that moves."""
+    ask: tuple[str, ...] = ()
+    """Send a canary now to each engine of these names, `ANYONE` to none in particular; to what moves, none."""
     still_s: float = 0.0
     running: int | None = None
     waiting: int | None = None
@@ -88,6 +90,8 @@ class _Engine:
     verdict: Verdict
     suspicious: bool
     """Work in flight and still for more than a grace."""
+    lost: bool
+    """One of several, it shows no step although it was asked: perhaps another one got the question."""
 
     @property
     def works(self) -> bool:
@@ -100,12 +104,12 @@ class Server:
 
     def __init__(self, limits: Limits, *, canaries: bool) -> None:
         self._limits = limits
-        self._canaries = canaries
+        self._possible = canaries
         self.forget()
 
     def forget(self) -> None:
         """Another process will answer: nothing is compared across."""
-        self._canary = Canary(self._limits, possible=self._canaries)
+        self._canaries = Canaries(self._limits, possible=self._possible)
         self._memories: dict[str, Memory] = {}
         self._last: Look | None = None
         self._alive_s: float | None = None
@@ -113,18 +117,26 @@ class Server:
         self._condemnations = 0
         self._processes: set[tuple[str, float]] = set()
 
-    def canary_sent(self, at_s: float) -> None:
-        """The canaries that were wanted are on their way."""
-        self._canary.sent(at_s, {name: memory.reading.counter for name, memory in self._memories.items()})
+    def canaries_sent(self, at_s: float, names: Iterable[str]) -> None:
+        """Those that were wanted are on their way."""
+        self._canaries.sent(at_s, names, {name: memory.reading.counter for name, memory in self._memories.items()})
 
-    def canary_ended(self, at_s: float, result: CanaryResult) -> None:
-        """They have all ended; `result` is the worst of them."""
-        self._canary.ended(at_s, result)
+    def canary_ended(self, at_s: float, name: str, result: CanaryResult) -> None:
+        """The one for `name` has ended."""
+        self._canaries.ended(at_s, name, result)
         if result is CanaryResult.PASSED:
             self._alive_s = at_s
 
     def see(self, look: Look) -> Finding:
         """Judge one more look."""
+        finding = self._weigh(look)
+        # Whoever waited for an answer, or got none that could be read, did not sleep. No look takes longer than it may.
+        limits = self._limits
+        due_s = look.at_s + max(limits.interval_s, min(look.took_s, limits.look_s))
+        self._memories = {name: replace(memory, due_s=due_s) for name, memory in self._memories.items()}
+        return finding
+
+    def _weigh(self, look: Look) -> Finding:
         self._refusals = self._refusals + 1 if look.answer is Answer.REFUSED else 0
         match look.answer:
             case Answer.READ:
@@ -143,15 +155,16 @@ class Server:
                 return _finding(Verdict.DEAD if dead else Verdict.UNKNOWN, why, conclusive=dead)
 
     def _unreadable(self, look: Look) -> Finding:
-        why = _joined(look.problem, self._canary.words(look.at_s))
-        conclusive = self._canary.has_answered or not self._canary.possible
+        self._canaries.see(nobody="")
+        why = _joined(look.problem, self._canaries.anyone().words(look.at_s))
+        conclusive = self._canaries.have_answered or not self._possible
         finding = _finding(Verdict.UNKNOWN, why, conclusive=conclusive)
-        wanted = self._canary.may_ask(look.at_s) and not self._is_alive(look.at_s)
-        return replace(finding, canaries_wanted=1 if wanted else 0)
+        doubted = [] if self._is_alive(look.at_s) else [ANYONE]
+        return replace(finding, ask=self._canaries.to_ask(doubted, look.at_s))
 
     def _read(self, look: Look) -> Finding:
-        asked = self._canary.is_unanswered({name: reading.counter for name, reading in look.engines.items()})
-        engines = [self._engine(name, reading, look, asked=asked) for name, reading in look.engines.items()]
+        self._canaries.see(nobody=look.nobody)
+        engines = [self._engine(name, reading, look) for name, reading in look.engines.items()]
         self._memories = {engine.name: engine.judgement.memory for engine in engines}
         if any(engine.judgement.moved for engine in engines):
             self._alive_s = look.at_s
@@ -161,12 +174,14 @@ class Server:
         verdict = next(verdict for verdict in GRAVEST_FIRST if verdict in verdicts)
         if self._condemnations >= CONDEMNED_TWICE:
             verdict = Verdict.STALLED
+        if verdict is Verdict.RESTARTED:
+            self._canaries.forget_names()
         finding = Finding(
             verdict=verdict,
             outcome=self._outcome(verdict, look),
             conclusive=self._is_conclusive(verdict, engines, look.at_s),
             why=self._why(verdict, engines, look),
-            canaries_wanted=len(engines) if self._wants_canary(verdict, engines, look.at_s) else 0,
+            ask=self._canaries.to_ask(self._doubted(verdict, engines, look.at_s), look.at_s),
             still_s=max((engine.judgement.still_s for engine in engines if engine.verdict is verdict), default=0.0),
             running=sum(reading.in_flight for reading in look.engines.values()),
             waiting=sum(reading.waiting for reading in look.engines.values()),
@@ -176,53 +191,57 @@ class Server:
         self._last = look
         return finding
 
-    def _engine(self, name: str, reading: Reading, look: Look, *, asked: bool) -> _Engine:
+    def _engine(self, name: str, reading: Reading, look: Look) -> _Engine:
+        counters = {other: read.counter for other, read in look.engines.items()}
+        canary = self._canaries.of(name)
+        asked = self._canaries.are_work_in(name, counters)
         if asked:
             reading = replace(reading, in_flight=max(reading.in_flight, 1))
         judgement = judge(self._memories.get(name), reading, period_s=self._limits.interval_s)
-        alone = len(look.engines) == 1
         guarded = judgement.verdict in {Verdict.BUSY, Verdict.STALLED}
         suspicious = guarded and judgement.still_s > self._limits.grace_s
         verdict = judgement.verdict
         if verdict is Verdict.STALLED and not (
             judgement.still_s >= 2 * reading.stall_after_s
-            and (not self._canary.possible or self._canary.confirms(name, reading.counter, look.at_s, alone=alone))
+            and (not self._possible or self._canaries.confirm(name, counters, look.at_s))
         ):
             verdict = Verdict.BUSY
-        if verdict is Verdict.BUSY and suspicious and (name in look.weak or self._canary_erred):
+        lost = len(counters) > 1 and canary.is_still(name, reading.counter) and not asked
+        if verdict is Verdict.BUSY and suspicious and (name in look.weak or canary.has_failed or lost):
             verdict = Verdict.UNKNOWN
-        return _Engine(name, reading, judgement, verdict, suspicious)
-
-    @property
-    def _canary_erred(self) -> bool:
-        return self._canary.result is CanaryResult.ERROR
+        return _Engine(name, reading, judgement, verdict, suspicious, lost)
 
     def _is_alive(self, now_s: float) -> bool:
         """Whether the last sign of life is young enough to send nothing to an idle server."""
         return self._alive_s is not None and now_s - self._alive_s <= self._limits.canary_max_age_s
 
     def _outcome(self, verdict: Verdict, look: Look) -> Outcome:
-        doubtful = verdict is Verdict.IDLE and self._canary_erred and not self._is_alive(look.at_s)
+        doubtful = verdict is Verdict.IDLE and self._canaries.have_failed and not self._is_alive(look.at_s)
         if OUTCOMES[verdict] is Outcome.WELL and (doubtful or not look.serves):
             return Outcome.DEGRADED
         return OUTCOMES[verdict]
 
-    def _wants_canary(self, verdict: Verdict, engines: list[_Engine], now_s: float) -> bool:
-        if verdict is Verdict.STALLED or not self._canary.may_ask(now_s):
-            return False
-        alone = len(engines) == 1
+    def _doubted(self, verdict: Verdict, engines: list[_Engine], now_s: float) -> list[str]:
+        """Engines about which only a canary would tell more, and none asks."""
+        if verdict is Verdict.STALLED:
+            return []
         nothing_tells = verdict is Verdict.IDLE or any(engine.reading.counter is None for engine in engines)
-        return (nothing_tells and not self._is_alive(now_s)) or any(
-            engine.suspicious and not self._canary.has_asked(engine.name, engine.reading.counter, alone=alone)
-            for engine in engines
-        )
+        if nothing_tells and not self._is_alive(now_s):
+            return [engine.name for engine in engines]
+        return [engine.name for engine in engines if engine.suspicious and not self._is_asked(engine)]
+
+    def _is_asked(self, engine: _Engine) -> bool:
+        canary = self._canaries.of(engine.name)
+        return canary.is_silent and canary.is_still(engine.name, engine.reading.counter)
 
     def _is_conclusive(self, verdict: Verdict, engines: list[_Engine], now_s: float) -> bool:
         match verdict:
             case Verdict.BUSY:
                 return all(engine.judgement.moved for engine in engines if engine.works)
             case Verdict.IDLE | Verdict.UNKNOWN:
-                return self._is_alive(now_s) or self._canary.has_answered or not self._canary.possible
+                if not self._possible or self._canaries.have_answered:
+                    return True
+                return self._is_alive(now_s) and not self._canaries.wait
             case Verdict.RESTARTED:
                 return False
             case _:
@@ -235,12 +254,12 @@ class Server:
             if engine.suspicious:
                 which = f"engine {engine.name}" if engine.name else "work in flight"
                 words.append(f"{which} still for {engine.judgement.still_s:.0f} s")
-        still_s = max((engine.judgement.still_s for engine in engines if engine.suspicious), default=None)
-        if still_s is not None:
-            asked_s = look.at_s - still_s - 2 * self._limits.interval_s  # one that found it idle was sent before
-            words.append(self._canary.words(look.at_s, since_s=asked_s))
-        elif verdict is Verdict.UNKNOWN or (verdict is Verdict.IDLE and self._canary_erred):
-            words.append(self._canary.words(look.at_s))
+                # One that found it idle was sent before.
+                asked_s = look.at_s - engine.judgement.still_s - 2 * self._limits.interval_s
+                said = self._canaries.of(engine.name).words(look.at_s, since_s=asked_s)
+                words.append(f"{said}, perhaps by another engine" if engine.lost else said)
+            elif engine.verdict is Verdict.UNKNOWN or (verdict is Verdict.IDLE and self._canaries.have_failed):
+                words.append(self._canaries.of(engine.name).words(look.at_s))
         if self._has_met_before(verdict, engines):
             words.append("several servers answer in turn: behind a proxy use --proxy and watch the backends one by one")
         return _joined(*words)
@@ -262,7 +281,7 @@ def _finding(verdict: Verdict, why: str, *, conclusive: bool = True) -> Finding:
 
 
 def _joined(*words: str) -> str:
-    return "; ".join(word for word in words if word)
+    return "; ".join(dict.fromkeys(word for word in words if word))
 
 
 def _sum(counters: Iterable[int | None]) -> int | None:
