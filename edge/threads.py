@@ -28,8 +28,11 @@ class Threads:
         for number in range(count):
             threading.Thread(target=self._serve, name=f"{name}-{number}", daemon=True).start()
 
-    async def run(self, work: Callable[[], T], *, timeout_s: float) -> T:
-        """The result of `work`, or its exception; raises `TimeoutError`, after which it may still be running."""
+    async def run(self, work: Callable[[], T], *, timeout_s: float | None) -> T:
+        """The result of `work`, or its exception; raises `TimeoutError`, after which it may still be running.
+
+        `timeout_s` None: wait for as long as it takes.
+        """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
 

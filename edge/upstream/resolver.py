@@ -10,10 +10,12 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
 from edge.pool.config import NAME_PREFIX, PoolConfig, Target
+from edge.threads import Threads
 from edge.upstream.channel import ChannelSecurity, ChannelSecurityError, host_of
 
 log = structlog.get_logger()
@@ -23,11 +25,16 @@ Lookup = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
 async def system_lookup(host: str, port: int) -> Sequence[str]:
-    """By the system's own resolver, off the event loop.
+    """By the system's own resolver, in a thread of its own: one that hangs keeps nothing else from being done or ended.
 
     A worker with addresses of both families would count as two: IPv4 where there is any.
     """
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    thread = Threads(1, "resolver")
+    try:
+        ask = partial(socket.getaddrinfo, host, port, type=socket.SOCK_STREAM)
+        found = await thread.run(ask, timeout_s=None)
+    finally:
+        thread.close()
     by_family = {
         family: [str(address[0]) for each, *_, address in found if each == family]
         for family in (socket.AF_INET, socket.AF_INET6)
@@ -59,23 +66,32 @@ class Resolver:
         self._running: dict[str, asyncio.Task[None]] = {}
         self._said: set[str] = set()
         """What the log was told and has not become better since."""
+        self._closed = False
 
     def targets(self, config: PoolConfig, security: ChannelSecurity) -> tuple[Target, ...]:
         """Every endpoint that there shall be, in the order of the configuration, each address once.
 
-        Addresses that `security` does not allow are left out, and named in the log.
+        One that several of them lead to is primary if any of these is, wherever it stands. Addresses that `security`
+        does not allow are left out, and named in the log.
         """
         found: dict[str, Target] = {}
         for worker in config.workers:
             named = worker.startswith(NAME_PREFIX)
             for address in self._known.get(worker, ()) if named else (worker,):
                 target = Target(address, primary=config.is_primary(worker), name=worker if named else "")
-                if not named or self._is_allowed(target, security):
-                    found.setdefault(address, target)
+                known = found.get(address)
+                is_news = known is None or (target.primary and not known.primary)
+                if is_news and (not named or self._is_allowed(target, security)):
+                    found[address] = target
         return tuple(found.values())
 
     async def look_up(self, workers: Iterable[str]) -> None:
-        """Ask for every name among `workers`; returns with the answers, or when the time for it is over."""
+        """Ask for every name among `workers`; returns with the answers, or when the time for it is over.
+
+        Once closed, nothing is asked.
+        """
+        if self._closed:
+            return
         names = [worker for worker in workers if worker.startswith(NAME_PREFIX)]
         for name in names:
             if name not in self._running:
@@ -86,14 +102,15 @@ class Resolver:
                 self._say(name, "no answer in time")
 
     async def keep_looking(self, workers: Callable[[], Iterable[str]]) -> None:
-        """Look up what `workers` says now, again and again, for ever."""
-        while True:
+        """Look up what `workers` says now, again and again, until it is closed."""
+        while not self._closed:
             unknown = any(worker.startswith(NAME_PREFIX) and worker not in self._known for worker in workers())
             await asyncio.sleep(self._resolving.unknown_every_s if unknown else self._resolving.every_s)
             await self.look_up(workers())
 
     async def close(self) -> None:
-        """Wait for no answer any more."""
+        """Ask no more, and wait for no answer any more."""
+        self._closed = True
         for task in self._running.values():
             task.cancel()
         await asyncio.gather(*self._running.values(), return_exceptions=True)

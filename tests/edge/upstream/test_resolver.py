@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import time
 from collections.abc import Iterable, Sequence
 
@@ -68,6 +70,37 @@ async def test_a_name_is_resolved_before_the_first_round_of_probes_is_over(
     assert mesh.online().healthy == 1
     assert (await mesh.call(CALL)).worker == worker.address
     assert names.asked == ["localhost"]
+
+
+NAMES_THAT_HANG = """
+import asyncio, socket, threading
+from edge.upstream.resolver import Resolver, Resolving
+
+real = socket.getaddrinfo
+
+def getaddrinfo(host, *arguments, **named):
+    if host != "localhost":
+        threading.Event().wait()
+    return real(host, *arguments, **named)
+
+async def main():
+    hanging = Resolver(Resolving(timeout_s=0.1), lambda: None)
+    await hanging.look_up([f"dns:///hangs-{number}.test:1" for number in range(100)])
+    await asyncio.to_thread(print, "other work is done")
+    other = Resolver(Resolving(timeout_s=30), lambda: print("resolved"))
+    await other.look_up(["dns:///localhost:1"])
+    await hanging.close()
+
+socket.getaddrinfo = getaddrinfo
+asyncio.run(main())
+"""
+
+
+def test_names_that_hang_for_ever_keep_no_other_work_from_being_done_and_no_process_from_ending() -> None:
+    command = [sys.executable, "-c", NAMES_THAT_HANG]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    said = [line for line in process.stdout.splitlines() if "name_" not in line]
+    assert said == ["other work is done", "resolved"]
 
 
 async def test_the_systems_own_resolver_knows_localhost(workers: MakeWorkers, driver: MakeDriver) -> None:
@@ -259,3 +292,27 @@ async def test_an_address_is_there_once_whoever_leads_to_it() -> None:
         ("127.0.0.1:9", True, "dns:///a.test:9"),
         ("[::1]:9", True, "dns:///a.test:9"),
     ]
+
+
+@pytest.mark.parametrize("by", ["dns:///gpu.test:9", "127.0.0.1:9"])
+@pytest.mark.parametrize("primary_last", [True, False])
+async def test_an_address_is_primary_if_anything_primary_leads_to_it_in_whatever_order(
+    by: str, primary_last: bool
+) -> None:
+    names = Names(**{"all.test": ["127.0.0.1", "127.0.0.2"], "gpu.test": ["127.0.0.1"]})
+    resolver = Resolver(names.resolving(), lambda: None)
+    config = PoolConfig(("dns:///all.test:9", by) if primary_last else (by, "dns:///all.test:9"), (by,))
+    await resolver.look_up(config.workers)
+    found = resolver.targets(config, ANYWHERE)
+    assert [(each.address, each.primary) for each in found] == [("127.0.0.1:9", True), ("127.0.0.2:9", False)]
+
+
+async def test_a_resolver_that_is_closed_asks_no_more() -> None:
+    names = Names(localhost=["127.0.0.1"])
+    resolver = Resolver(names.resolving(), lambda: None)
+    workers = ["dns:///localhost:9"]
+    await resolver.close()
+    await resolver.look_up(workers)
+    async with asyncio.timeout(10):
+        await resolver.keep_looking(lambda: workers)
+    assert names.asked == []
