@@ -209,6 +209,9 @@ REPLACE_WAIT_S = 10.0
 """How long workers that are to leave go on serving when nobody else is online, in s."""
 LEAVING_MAX_S = 180.0
 """How long a worker that has left is listened to for the end of a call that nobody waits for any more, in s."""
+FORMER_MAX = 1024
+"""Workers that have left whose cooldowns, doublings and slots are remembered, for `cooldown_max_seconds`; beyond that
+the one that left longest ago is forgotten."""
 LEFT_BEHIND_WARN_S = 60.0
 """After which a slot that no status gave back is named in the log, in s."""
 ALARMS_OFF_MAX = 64

@@ -17,7 +17,7 @@ import math
 from collections import deque
 from collections.abc import Mapping
 from enum import Enum, StrEnum, auto
-from typing import Final
+from typing import Final, NamedTuple
 
 from edge.pool import config as fixed
 from edge.pool.config import HealthCheckConfig
@@ -116,6 +116,14 @@ class IllegalTransitionError(RuntimeError):
     """A trigger that cannot come in this state: a fault of the pool itself."""
 
 
+class Probed(NamedTuple):
+    """What the last active check found."""
+
+    at_s: float
+    result: ProbeResult
+    evidence: str
+
+
 class Endpoint:
     """One worker address: state, counters, cooldown. Times in s on the shell's clock."""
 
@@ -138,10 +146,11 @@ class Endpoint:
         self.history: deque[tuple[float, str]] = deque(maxlen=fixed.HISTORY)
         """Its last changes and what was decided about it, with their moments; the latest last."""
 
-        self.good_probes = 0
-        self.bad_probes = 0
-        self.probing = False
-        self.next_probe_s = math.inf
+        self.good_probes = self.bad_probes = 0
+        self.probing, self.next_probe_s = False, math.inf
+        self.last_probe: Probed | None = None
+        self.probes_bad = False
+        """Enough of the last ones were, be it that nothing follows in a cooldown."""
         self.connection_lost = False
         """A stream broke since the last probe began."""
         self._confirming = False
@@ -208,6 +217,13 @@ class Endpoint:
             return 0.0
         return max(0.0, self.cooldown_until_s - now_s)
 
+    def succeed(self, former: Endpoint, now_s: float) -> None:
+        """This is the address of `former`, which left the pool a moment ago."""
+        self.cooldown, self.history = former.cooldown, former.history
+        former.health = self.health
+        if former.cooldown_left_s(now_s) > 0:
+            self.state, self.cause, self.evidence = former.state, former.cause, former.evidence
+
     def remember(self, now_s: float, what: str) -> None:
         """Have it in the history."""
         self.history.append((now_s, what))
@@ -221,13 +237,14 @@ class Endpoint:
     def probe_ended(self, now_s: float, result: ProbeResult, evidence: str) -> None:
         """Count one active check and let the thresholds decide."""
         self.probing = False
+        self.last_probe = Probed(now_s, result, evidence)
         outdated = self._overtaken if result is ProbeResult.GOOD else self._old_password and result is ProbeResult.AUTH
         if outdated:
             return  # the next one decides
         cooling = self.cooldown_left_s(now_s) > 0
         if result is ProbeResult.GOOD:
             self.good_probes += 1
-            self.bad_probes = 0
+            self.bad_probes, self.probes_bad = 0, False
             enough = self.state is State.EJECTED or self.good_probes >= self.health.healthy_threshold
             if enough and not cooling:
                 self.told = None
@@ -236,7 +253,9 @@ class Endpoint:
         self.bad_probes += 1
         self.good_probes = 0
         gone = self._confirming and result is ProbeResult.UNREACHABLE
-        if (gone or self.bad_probes >= self.health.unhealthy_threshold) and not cooling:
+        enough = gone or self.bad_probes >= self.health.unhealthy_threshold
+        self.probes_bad |= enough
+        if enough and not cooling:
             cause = PROBE_CAUSES[result]
             if result is ProbeResult.NOT_SERVING and self.told is not None:
                 cause = self.told

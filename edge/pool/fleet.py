@@ -12,6 +12,7 @@ from edge.pool import events as ev
 from edge.pool.agenda import Agenda
 from edge.pool.config import HealthCheckConfig, PoolConfig, Target
 from edge.pool.endpoint import Endpoint, State
+from edge.pool.former import Former
 from edge.pool.leases import Leases
 from edge.pool.outbox import Outbox
 from edge.pool.picker import Ranks
@@ -52,16 +53,27 @@ class Fleet:
         """End of the first cooldown that ends, until something changes."""
         self._all_cool = False
         """Whether everybody is in one."""
-        self.by_target = {target.address: self.make(target) for target in targets}
+        self._former = Former()
+        self.by_target = {target.address: self.make(target, -math.inf) for target in targets}
 
     def __repr__(self) -> str:
         """Every endpoint with its state."""
         return f"<Fleet {' '.join(map(repr, self.by_target.values()))}>"
 
-    def make(self, target: Target) -> Endpoint:
-        """A new endpoint, not yet of the fleet."""
+    def make(self, target: Target, now_s: float) -> Endpoint:
+        """A new endpoint, not yet of the fleet; at a known address, with what its failures have earned it there."""
         endpoint = Endpoint(target.address, primary=target.primary, health=self.health, name=target.name)
         self._to_the_end(endpoint)
+        known = self._former.take(target.address, now_s, kept_s=self.health.cooldown_max_seconds)
+        if known is not None:
+            former, lease = known
+            endpoint.succeed(former, now_s)
+            if lease is not None:
+                self._leases.restore(target.address, lease)
+            cooldown_s = round(endpoint.cooldown_left_s(now_s), 3)
+            call_id = "" if lease is None else lease.call_id
+            facts = {"cooldown_s": cooldown_s, "ejections": endpoint.ejections, "call_id": call_id}
+            self.note(endpoint, now_s, "back at its address: what it did there still counts", "worker_returns", **facts)
         return endpoint
 
     def _to_the_end(self, endpoint: Endpoint) -> None:
@@ -99,7 +111,7 @@ class Fleet:
         free = lease is None and not endpoint.taken and endpoint.busy_until_s <= now_s
         self.ranks.place(endpoint, free=free, slow=lease is not None and lease.slow)
         if endpoint.leaving and lease is None:
-            self.close(endpoint)
+            self.close(endpoint, now_s)
 
     def used(self, endpoint: Endpoint, now_s: float) -> None:
         """It gets a call."""
@@ -115,13 +127,13 @@ class Fleet:
         if self._is_here(endpoint):
             self.place(endpoint, now_s)
 
-    def close(self, endpoint: Endpoint) -> None:
+    def close(self, endpoint: Endpoint, now_s: float) -> None:
         """It has left, and nothing of ours runs there."""
         if self._is_here(endpoint):
             del self.by_target[endpoint.target]
             self._leaving.discard(endpoint.target)
             self.ranks.remove(endpoint)
-            self._leases.forget(endpoint.target)
+            self._former.keep(endpoint, self._leases.forget(endpoint.target), now_s)
             self._outbox.add(ev.Log("info", "worker_left", {"worker": endpoint.target}))
             self._outbox.add(ev.Close(endpoint.target))
 
@@ -170,10 +182,12 @@ class Fleet:
         now_s, endpoint = event.now_s, self.by_target.get(event.endpoint)
         if endpoint is None or not endpoint.probing:
             return  # it has left, or has come back since
-        before = endpoint.standing
+        before, were_bad = endpoint.standing, endpoint.probes_bad
         endpoint.probe_ended(now_s, event.result, event.evidence)
         self.note_change(endpoint, before, now_s)
         cooldown_left_s = endpoint.cooldown_left_s(now_s)
+        if cooldown_left_s > 0 and endpoint.probes_bad is not were_bad:
+            self._note_turn(endpoint, event, cooldown_left_s)
         settled = event.result is ev.ProbeResult.GOOD and (endpoint.online or cooldown_left_s > 0)
         wait_s = self._jittered(self.health.interval_seconds if settled else fixed.REPROBE_S)
         if endpoint.connection_lost:
@@ -182,6 +196,14 @@ class Fleet:
             wait_s = min(wait_s, cooldown_left_s)
         endpoint.next_probe_s = min(endpoint.next_probe_s, now_s + wait_s)
         self._plan(endpoint)
+
+    def _note_turn(self, endpoint: Endpoint, event: ev.ProbeEnded, cooldown_left_s: float) -> None:
+        """In its cooldown probes decide nothing, but what they find there may be that the process is gone."""
+        how = "bad" if endpoint.probes_bad else "good again"
+        what = f"probes {how}: {event.result.name} {event.evidence}".rstrip()
+        facts = {"result": event.result.name, "evidence": event.evidence, "cooldown_s": round(cooldown_left_s, 3)}
+        event_name = "probes_bad" if endpoint.probes_bad else "probes_good"
+        self.note(endpoint, event.now_s, what, event_name, **facts)
 
     def _jittered(self, wait_s: float) -> float:
         return wait_s * (1 + fixed.PROBE_JITTER * (2 * self._chance.random() - 1))
@@ -197,6 +219,8 @@ class Fleet:
 
     def password_changed(self, now_s: float) -> None:
         """Whoever was out because of the old one may try again at once."""
+        for endpoint in self._former:
+            endpoint.password_changed()
         for endpoint in self.by_target.values():
             if endpoint.password_changed():
                 self.note(endpoint, now_s, "password changed: probed at once", "probed_for_password")

@@ -55,9 +55,13 @@ class Leases:
         if lease is not None and lease.call_id == call_id:
             del self._held[target]
 
-    def forget(self, target: str) -> None:
-        """The endpoint is no longer of the pool."""
-        self._held.pop(target, None)
+    def forget(self, target: str) -> Lease | None:
+        """The endpoint is no longer of the pool. What it left behind."""
+        return self._held.pop(target, None)
+
+    def restore(self, target: str, lease: Lease) -> None:
+        """It is of the pool again."""
+        self._held[target] = lease
 
     def leave_behind(self, target: str, call_id: str, now_s: float) -> Lease:
         """The attempt ended, its thread perhaps not: a status must be asked for. Raises `RuntimeError` like `take`."""

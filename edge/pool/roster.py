@@ -38,7 +38,7 @@ class Roster:
         fleet = self._fleet
         wanted = _unique(targets)
         before = fleet.by_target
-        new = [fleet.make(target) for address, target in wanted.items() if address not in before]
+        new = [fleet.make(target, now_s) for address, target in wanted.items() if address not in before]
         going = [e for address, e in before.items() if address not in wanted and not e.leaving]
         moved = [e.target for e in before.values() if e.target in wanted and e.primary != wanted[e.target].primary]
         self._note(config, new, going, moved)
@@ -103,7 +103,7 @@ class Roster:
             self._agenda.at(now_s + fixed.LEAVING_MAX_S, partial(self._close, endpoint))
             return
         self._log("warning", "worker_left_with_slot_taken", worker=endpoint.target, call_id=lease.call_id)
-        self._fleet.close(endpoint)
+        self._fleet.close(endpoint, now_s)
 
     def _note(self, config: PoolConfig, new: list[Endpoint], going: list[Endpoint], moved: list[str]) -> None:
         """One line that says what is different."""

@@ -17,6 +17,16 @@ class HistoryEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class ProbeSnapshot:
+    """What the last active check found."""
+
+    result: str
+    """`GOOD`, `NOT_SERVING`, `UNREACHABLE`, `TIMEOUT`, `AUTH` or `ERROR`."""
+    evidence: str
+    age_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class EndpointSnapshot:
     """One worker."""
 
@@ -52,10 +62,14 @@ class EndpointSnapshot:
     """None while it is being probed."""
     history: tuple[HistoryEntry, ...]
     """Its last changes and what was decided about it, the latest first."""
+    last_probe: ProbeSnapshot | None = None
+    """None before the first one has come back."""
 
     @classmethod
     def of(cls, endpoint: Endpoint, lease: Lease | None, now_s: float) -> EndpointSnapshot:
         """`endpoint` and the lease on its slot at `now_s`."""
+        probed = endpoint.last_probe
+        last_probe = probed and ProbeSnapshot(probed.result.name, probed.evidence, now_s - probed.at_s)
         return cls(
             target=endpoint.target,
             primary=endpoint.primary,
@@ -75,6 +89,7 @@ class EndpointSnapshot:
             ejections=endpoint.ejections,
             next_probe_in_s=None if endpoint.probing else max(0.0, endpoint.next_probe_s - now_s),
             history=tuple(HistoryEntry(now_s - at_s, what) for at_s, what in reversed(endpoint.history)),
+            last_probe=last_probe,
         )
 
 

@@ -32,6 +32,8 @@ class Checks:
         self._edge = edge
         self._clock = edge.clock
         self.heard: dict[str, Heard] = {}
+        self._former: dict[str, tuple[float, Heard]] = {}
+        """Of workers that have left: when, and what was heard of them."""
         self._running: dict[str, Client] = {}
         """By worker."""
         self._full_time: dict[str, bool] = {}
@@ -80,11 +82,11 @@ class Checks:
             case ev.StatusLost(_, target) if target in self.heard:
                 self.heard[target].taken = False
             case ev.Configured(config=config):
-                for heard in self.heard.values():
+                for heard in self._everyone():
                     heard.reconfigured(now_s, config.health)
             case ev.PasswordChanged():
                 self._password_s = now_s
-                for heard in self.heard.values():
+                for heard in self._everyone():
                     heard.pardon(now_s)
             case ev.CallGone(_, call_id):
                 self._brake.over(call_id)
@@ -101,16 +103,23 @@ class Checks:
                 client.moved_s = event.now_s
             client.seen = seen
 
+    def _everyone(self) -> list[Heard]:
+        """Those that have left as well."""
+        return [*self.heard.values(), *(heard for _, heard in self._former.values())]
+
     def opened(self, target: str) -> None:
         """An endpoint joins."""
         self._require(target not in self.heard, "offline", f"{target} is opened twice")
-        self.heard[target] = Heard(self._edge.config.health)
+        health, now_s = self._edge.config.health, self._clock.now_s
+        left_s, former = self._former.pop(target, (-math.inf, Heard(health)))
+        known = now_s - left_s <= health.cooldown_max_seconds
+        self.heard[target] = former.comes_back(health, now_s) if known else Heard(health)
 
     def closed(self, target: str) -> None:
         """It leaves."""
         self._require(target in self.heard, "offline", f"{target} is closed twice")
         self._require(target not in self._running, "lost", f"{target} is closed under a call")
-        del self.heard[target]
+        self._former[target] = self._clock.now_s, self.heard.pop(target)
 
     def probed(self, target: str) -> None:
         """A probe is sent."""

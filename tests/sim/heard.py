@@ -186,6 +186,12 @@ class Heard:
         self.bad_news(now_s, "a call failed on it")
         self.ejected = True
 
+    def pardoned(self, now_s: float) -> None:
+        """What it was ejected for was not its doing: there is nothing to wait for, and no later cooldown is longer."""
+        self.end_cooldown(now_s)
+        self.doublings -= self.counted
+        self.counted = False
+
     def shorten(self, to_s: float) -> None:
         """A cause that many share: its cooldown is short, and counts for no later one."""
         self.floor_s = min(self.floor_s, self.struck_s + to_s)
@@ -219,6 +225,22 @@ class Heard:
         if self.ejected and self.auth:
             self.doublings -= self.counted
             self.counted = False
+
+    def comes_back(self, health: HealthCheckConfig, now_s: float) -> Heard:
+        """Its address is of the pool again: what calls have cost it stands."""
+        cools = now_s < self.cooldown_s
+        return Heard(
+            health,
+            ejected=cools,
+            ejected_s=self.ejected_s if cools else -math.inf,
+            floor_s=self.floor_s,
+            auth_floor_s=self.auth_floor_s,
+            doublings=self.doublings,
+            counted=self.counted,
+            auth=self.auth,
+            goods=self.goods,
+            struck_by=self.struck_by,
+        )
 
     def reconfigured(self, now_s: float, health: HealthCheckConfig) -> None:
         """Other thresholds; a cooldown of 0 ends the running ones."""

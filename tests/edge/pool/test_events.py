@@ -8,6 +8,8 @@ import pytest
 
 from edge.pool import events as ev
 from edge.pool.config import DispatchConfig, HealthCheckConfig
+from edge.pool.endpoint import State
+from edge.pool.snapshot import ProbeSnapshot
 from tests.edge.pool.bench import GOOD, REFUSED, SILENT, A, B, Bench
 
 # start
@@ -611,3 +613,30 @@ def test_a_pool_shows_its_state() -> None:
     first, second = bench.pool.snapshot(3.0).endpoints
     assert (first.call_id, first.in_flight_s, first.left_behind) == ("edge-1", 2.0, False)
     assert (second.call_id, second.in_flight_s) == ("", None)
+
+
+def test_what_probes_find_in_a_cooldown_is_told_once_each_way() -> None:
+    bench = Bench(A, B).online()
+    call_id = bench.call(2.0)
+    bench.ended(call_id, 2.1, ev.Code.UNAVAILABLE)
+    bench.tell(ev.ConnectionLost(2.1, A))
+    assert bench.logs("probes_bad") == []
+    for number in range(4):
+        bench.tell(ev.Tick(2.0 + 2 * number))
+        bench.tell(ev.ProbeEnded(2.0 + 2 * number, A, REFUSED, "Connection refused"))
+    (line,) = bench.logs("probes_bad")
+    assert (line["worker"], line["result"], line["evidence"]) == (A, "UNREACHABLE", "Connection refused")
+    assert line["cooldown_s"] == pytest.approx(60, abs=7)
+    probe = next(each for each in bench.pool.snapshot(10.0).endpoints if each.target == A).last_probe
+    assert probe == ProbeSnapshot("UNREACHABLE", "Connection refused", 2.0)
+    bench.tell(ev.Tick(20.0))
+    bench.probed(A, GOOD, 20.0)
+    bench.tell(ev.Tick(30.0))
+    bench.probed(A, GOOD, 30.0)
+    assert [entry["result"] for entry in bench.logs("probes_good")] == ["GOOD"]
+    assert bench.history(A)[:2] == ["probes good again: GOOD test", "probes bad: UNREACHABLE Connection refused"]
+    assert bench[A].state is State.EJECTED
+
+
+def test_before_the_first_probe_there_is_none_to_show() -> None:
+    assert [each.last_probe for each in Bench(A).pool.snapshot(1.0).endpoints] == [None]

@@ -7,6 +7,8 @@ import pytest
 from edge.pool import config as fixed
 from edge.pool import events as ev
 from edge.pool.config import DispatchConfig, HealthCheckConfig, Target
+from edge.pool.endpoint import Endpoint, State
+from edge.pool.former import Former
 from tests.edge.pool.bench import GOOD, SILENT, A, B, Bench, C
 
 
@@ -350,3 +352,111 @@ def test_a_change_and_the_end_of_a_call_lead_to_the_same_end_in_either_order(cha
     assert ev.Close(A) in bench.decisions
     assert 30 <= bench[B].cooldown_left_s(2.0) <= 33
     assert bench.runs_on(staying) in {A, C}
+
+
+# Addresses that come back
+
+
+def ejected(bench: Bench, target: str, now_s: float, how: ev.Code = ev.Code.INTERNAL) -> None:
+    """A call fails on it; its retry goes well elsewhere."""
+    call_id = bench.call(now_s)
+    while bench.runs_on(call_id) != target:
+        bench.ended(call_id, now_s, ev.Code.OK)
+        call_id = bench.call(now_s)
+    bench.ended(call_id, now_s, how, "WORKER_FAILED")
+    bench.ended(call_id, now_s, ev.Code.OK)
+
+
+def probed_well(bench: Bench, target: str, now_s: float) -> None:
+    bench.tell(ev.Tick(now_s))
+    bench.probed(target, GOOD, now_s)
+
+
+def test_a_cooldown_outlives_a_removal() -> None:
+    bench = Bench(A, B).online()
+    ejected(bench, A, 2.0)
+    until_s = bench[A].cooldown_until_s
+    bench.configure(3.0, B)
+    assert ev.Close(A) in bench.decisions
+    assert bench.logs("worker_left") == [{"worker": A}]
+    bench.configure(4.0, A, B)
+    probed_well(bench, A, 5.0)
+    assert (bench[A].state, bench[A].cause) == (State.EJECTED, ev.Cause.PASSIVE)
+    assert bench[A].cooldown_until_s == until_s
+    assert bench.logs("worker_returns") == [
+        {"worker": A, "cooldown_s": round(until_s - 4.0, 3), "ejections": 1, "call_id": ""}
+    ]
+    assert bench.history(A)[0] == "back at its address: what it did there still counts"
+    probed_well(bench, A, until_s + 0.1)
+    assert bench[A].online
+
+
+def test_so_do_its_doublings() -> None:
+    bench = Bench(A, B).online()
+    ejected(bench, A, 2.0)
+    bench.back(A, 70.0)
+    bench.configure(71.0, B)
+    bench.configure(72.0, A, B)
+    assert bench[A].state is State.UNKNOWN
+    probed_well(bench, A, 72.1)
+    ejected(bench, A, 73.0)
+    assert bench[A].cooldown_left_s(73.0) >= 120
+
+
+def test_but_not_for_longer_than_the_longest_cooldown() -> None:
+    bench = Bench(A, B).online()
+    ejected(bench, A, 2.0)
+    bench.configure(3.0, B)
+    bench.configure(303.5, A, B)
+    assert (bench[A].state, bench[A].ejections) == (State.UNKNOWN, 0)
+
+
+def test_one_that_leaves_in_good_standing_comes_back_like_a_new_one() -> None:
+    bench = Bench(A, B).online()
+    bench.configure(3.0, B)
+    bench.configure(4.0, A, B)
+    assert bench.logs("worker_returns") == []
+
+
+def test_the_emergency_switch_and_a_new_password_hold_for_those_that_are_away() -> None:
+    bench = Bench(A, B, C).online()
+    ejected(bench, A, 2.0)
+    ejected(bench, B, 2.1, ev.Code.UNAUTHENTICATED)
+    bench.configure(3.0, C)
+    bench.tell(ev.PasswordChanged(3.5))
+    bench.configure(4.0, A, B, C)
+    assert [bench[each].state for each in (A, B)] == [State.EJECTED, State.UNKNOWN]
+    bench.configure(5.0, C)
+    bench.configure(6.0, A, C, health=HealthCheckConfig(cooldown_seconds=0))
+    assert bench[A].state is State.UNKNOWN
+
+
+def test_a_slot_left_behind_is_not_free_because_its_address_came_back() -> None:
+    bench = Bench(A, B).online()
+    call_id = bench.call(2.0)
+    bench.tell(ev.CallGone(3.0, call_id))
+    bench.configure(4.0, B)
+    bench.tell(ev.Tick(4.0 + fixed.LEAVING_MAX_S))
+    assert bench.logs("worker_left_with_slot_taken")
+    bench.configure(190.0, A, B)
+    probed_well(bench, A, 190.1)
+    assert bench[A].online
+    calls = [bench.call(191.0) for _ in range(2)]
+    assert [bench.runs_on(each) for each in calls] == [B, ""]
+    bench.status(A, 192.0, taken=True, call_id=call_id)
+    assert bench.runs_on(calls[1]) == ""
+    bench.status(A, 193.0)
+    assert bench.runs_on(calls[1]) == A
+
+
+def test_only_so_many_are_remembered() -> None:
+    former = Former()
+    for number in range(fixed.FORMER_MAX + 5):
+        endpoint = Endpoint(f"w{number}:1", primary=True, health=HealthCheckConfig())
+        endpoint.cooldown.doublings = 1
+        former.keep(endpoint, None, 1.0)
+    assert len(former) == fixed.FORMER_MAX
+    assert former.take("w4:1", 2.0, kept_s=300.0) is None
+    assert former.take("w5:1", 2.0, kept_s=300.0) is not None
+    assert former.take("w6:1", 302.0, kept_s=300.0) is None
+    assert len(former) == 0
