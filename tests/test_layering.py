@@ -58,14 +58,14 @@ def test_contracts_hold() -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-@pytest.mark.parametrize("module", ["edge.app", "edge.__main__"])
+@pytest.mark.parametrize("module", ["edge.app", "edge.command"])
 def test_edge_process_loads_nothing_heavy(module: str) -> None:
     loaded = modules_after_importing(module)
     assert not loaded & set(HEAVY)
 
 
 def test_worker_process_does_not_load_the_edge() -> None:
-    assert "edge" not in modules_after_importing("worker.__main__")
+    assert "edge" not in modules_after_importing("worker.command")
 
 
 @pytest.mark.parametrize("module", sorted(DECIDES))

@@ -1,71 +1,16 @@
-"""`hairmesh-worker`."""
+"""`hairmesh-worker`: signals first, then everything else."""
 
 from __future__ import annotations
 
-import asyncio
-import os
-import sys
-from pathlib import Path
-from typing import Annotated, Literal
-
-import structlog
-import typer
-
-from hairmesh import logs
-from worker import settings as configuration
-from worker.server import CannotListenError, serve
-
-EXIT_BAD_CONFIGURATION = 2
-EXIT_CANNOT_LISTEN = 3
-
-
-def run(
-    config: Annotated[
-        Path | None,
-        typer.Option(help="Configuration, JSON. Default: worker_config.json, if there is one.", metavar="FILE"),
-    ] = None,
-    listen: Annotated[
-        str | None, typer.Option(help="Overrides the configuration; port 0 takes a free one.", metavar="HOST:PORT")
-    ] = None,
-    log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], typer.Option(help="Least that is logged.")
-    ] = "info",
-) -> None:
-    """Run a HairMesh worker: one call at a time over gRPC, with health that proves progress.
-
-    Keys of the configuration can be set in the environment too, by section and key: LISTEN, HEALTH_MIN_FREE_GB …
-
-    Logs are JSON lines on standard error. SIGTERM drains and ends with code 0; a second one ends at once.
-
-    Models that are missing leave the worker up and NOT_SERVING: run `hairmesh models fetch`.
-    """
-    logs.configure("worker", level=log_level)
-    log = structlog.stdlib.get_logger("worker")
-    path = config or (configuration.DEFAULT_CONFIG if configuration.DEFAULT_CONFIG.exists() else None)
-    try:
-        settings = configuration.load(path, os.environ, listen=listen)
-        if path and (warning := configuration.permissions_warning(path)):
-            log.warning("config_permissions", problem=warning)
-        code = asyncio.run(serve(settings, config_path=path, environ=os.environ, listen=listen))
-    except configuration.SettingsError as error:
-        sys.exit(_fail(f"bad configuration: {error}", EXIT_BAD_CONFIGURATION))
-    except CannotListenError as error:
-        sys.exit(_fail(str(error), EXIT_CANNOT_LISTEN))
-    sys.exit(code)
-
-
-def _fail(message: str, code: int) -> int:
-    """Say it to people and to log readers."""
-    structlog.stdlib.get_logger("worker").error("worker_not_started", problem=message)
-    typer.echo(f"hairmesh-worker: {message}", err=True)
-    return code
+from hairmesh.entry import end_in_order_when_told
 
 
 def main() -> None:
     """Entry point of the command."""
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command()(run)
-    app(prog_name="hairmesh-worker")
+    end_in_order_when_told()
+    from worker import command  # noqa: PLC0415  (takes seconds)
+
+    command.main()
 
 
 if __name__ == "__main__":

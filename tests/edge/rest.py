@@ -17,9 +17,9 @@ import uvicorn
 from hair.analysis.v1 import measure_pb2
 from PIL import Image
 
-from edge.__main__ import server_config
 from edge.app import RunningMesh, create_app
 from edge.calls import Call, CallFailedError, ContactSnapshot, OnlineCounts, Outcome
+from edge.command import server_config
 from edge.pool.config import PoolConfig
 from edge.pool.snapshot import EndpointSnapshot, HistoryEntry, PoolSnapshot
 from edge.reload import ConfigFile

@@ -19,7 +19,7 @@ import psutil
 import pytest
 import uvloop
 
-from edge import __main__ as command
+from edge import command
 from edge.app import create_app
 from edge.settings import parse
 from tests.edge.process import Process

@@ -1,0 +1,218 @@
+"""`hairmesh-edge --config FILE`: the REST side as one process."""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import signal
+import socket
+import sys
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+import structlog
+import uvicorn
+from starlette.types import ASGIApp
+from typing_extensions import override
+from uvicorn.lifespan.on import LifespanOn
+
+from edge.app import create_app
+from edge.reload import ConfigFile, loose_permissions
+from edge.settings import ConfigError, Settings, check_tls_files, parse
+from edge.upstream.channel import ChannelSecurityError
+from edge.upstream.driver import Driver
+from hairmesh import __version__, logs
+
+GRACE_S = 30
+"""How long running requests may take after SIGTERM; then they are answered 503."""
+KEEP_ALIVE_S = 75
+"""Idle connections; longer than what proxies in front usually keep, so that they close first."""
+
+MIB = 1024 * 1024
+_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3  # malloc.h
+
+_DESCRIPTION = """\
+The REST side of HairMesh: takes photos over HTTP, has them computed by workers over gRPC, keeps the pictures of answers
+and tells alerting who is online. One process, one event loop: the pool's memory cannot be shared between several.
+"""
+_EPILOG = """\
+The configuration is one JSON file: see edge_config.example.json, which names every key. It is watched: a change is in
+force within 5 s without losing a request, a broken one changes nothing and is one error in the log, and what needs a
+restart (listen, tls, public_base_url, static, docs, request_log, log_level) is named there. Logs are JSON lines on
+standard error. SIGHUP: look at the file now. SIGTERM: no new connections, running requests are finished. Exit status 2:
+the configuration is refused; 3: the address cannot be had.
+"""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run until stopped by a signal."""
+    parser = argparse.ArgumentParser(
+        "hairmesh-edge",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the configuration file (JSON)")
+    parser.add_argument(
+        "--check", action="store_true", help="only say whether the configuration is good: keys, certificates, folders"
+    )
+    parser.add_argument("--version", action="version", version=__version__)
+    options = parser.parse_args(arguments)
+    _refuse_several_processes()
+    try:
+        file = ConfigFile.of(options.config)
+        settings = parse(file.content)
+    except ConfigError as error:
+        _refuse(options.config, str(error).splitlines())
+    complaints = list(_wrong_outside(settings, folders=options.check))
+    if options.check and (mode := loose_permissions(options.config)):
+        sys.stderr.write(f"hairmesh-edge: {options.config}: warning: holds passwords and has mode {mode}\n")
+    if complaints:
+        _refuse(options.config, complaints)
+    if options.check:
+        sys.stdout.write(f"hairmesh-edge: {options.config}: configuration is good\n")
+        return
+    driver = Driver(settings.pool(), settings.shared_password.get_secret_value(), settings.worker_tls)
+    listener = _listener(settings)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the file is watched; it has just been read
+    _keep_freed_memory()
+    logs.configure("edge", level=settings.log_level)
+    structlog.get_logger().info("edge_starts", version=__version__, config=str(options.config))
+    # It stops in order when told, then raises the signal again: that ends the process as `edge.__main__` laid down.
+    _Server(settings, create_app(settings, driver, file), listener).run([listener])
+
+
+class _Lifespan(LifespanOn):
+    """Opens the port when the application has started: when its first round of probes is over.
+
+    Here, since uvloop neither raises nor goes on when it cannot listen; and it cannot where another one, started in the
+    same instant, got the address too and was quicker.
+    """
+
+    def __init__(self, settings: Settings, listener: socket.socket, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._settings = settings
+        self._listener = listener
+
+    @override
+    async def startup(self) -> None:
+        await super().startup()
+        if self.should_exit:
+            return
+        settings = self._settings
+        try:
+            self._listener.listen(self.config.backlog)
+        except OSError as error:
+            await self.shutdown()
+            _end_without_address(settings, error)
+        pictures, docs = str(settings.static.dir), settings.docs.enabled
+        structlog.get_logger().info("edge_ready", listen=settings.listen, pictures=pictures, docs=docs)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn on an address that is taken already, which says when it was told to stop."""
+
+    def __init__(self, settings: Settings, app: ASGIApp, listener: socket.socket) -> None:
+        super().__init__(server_config(settings, app))
+        self.config.load()
+        self.config.lifespan_class = partial(_Lifespan, settings, listener)
+
+    @override
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        structlog.get_logger().info("edge_stops", requests_running=len(self.server_state.tasks), grace_s=GRACE_S)
+        await super().shutdown(sockets)
+
+
+def _listener(settings: Settings) -> socket.socket:
+    """The address, taken before anything is probed or said; nobody is let in before the server starts.
+
+    Until one of them listens, two that start in the same instant both get it; `_Lifespan` sees the second off.
+    """
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # what a former edge left behind is no hindrance
+    try:
+        listener.bind((settings.host, settings.port))
+    except OSError as error:
+        _end_without_address(settings, error)
+    return listener
+
+
+def _end_without_address(settings: Settings, error: OSError) -> NoReturn:
+    """Exit with status 3."""
+    sys.stderr.write(f"hairmesh-edge: listen {settings.listen}: {error.strerror}\n")
+    sys.exit(3)
+
+
+def _refuse(config: Path, complaints: Iterable[str]) -> NoReturn:
+    """Exit with status 2, having said every complaint."""
+    for complaint in complaints:
+        sys.stderr.write(f"hairmesh-edge: {config}: {complaint}\n")
+    sys.exit(2)
+
+
+def _wrong_outside(settings: Settings, *, folders: bool) -> Iterator[str]:
+    """What is wrong with the files that the configuration names, and with its folders if asked.
+
+    A folder must be there, or be one that can be made, and take new files.
+    """
+    try:
+        check_tls_files(settings.tls)
+    except ConfigError as error:
+        yield str(error)
+    try:
+        settings.worker_tls.read()
+    except ChannelSecurityError as error:
+        yield str(error)
+    if not folders:  # made when the edge starts
+        return
+    for key, folder in (("static.dir", settings.static.dir), ("request_log.path", settings.request_log.path.parent)):
+        existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+        if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+            yield f"{key}: {existing} is no folder that can be written"
+
+
+def server_config(settings: Settings, app: ASGIApp) -> uvicorn.Config:
+    """How the application is served: one process, nothing believed that a proxy header says."""
+    return uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        workers=1,
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        ssl_certfile=settings.tls.cert,
+        ssl_keyfile=settings.tls.key,
+        proxy_headers=False,
+        server_header=False,
+        access_log=False,  # the request log tells more, and no query strings
+        log_config=None,
+        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+
+
+def _keep_freed_memory() -> None:
+    """Tell glibc to keep the few hundred kB that every call frees: giving them back to the system and faulting them in
+    again, page by page, cost as much as everything else the edge does in a call.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:  # another libc has its own ways
+        mallopt(_M_MMAP_THRESHOLD, 32 * MIB)
+        mallopt(_M_TRIM_THRESHOLD, 64 * MIB)
+        mallopt(_M_TOP_PAD, MIB)
+
+
+def _refuse_several_processes() -> None:
+    """Exit with status 2 where the environment asks for what would split the pool's memory."""
+    if os.environ.get("WEB_CONCURRENCY", "1") != "1":
+        sys.stderr.write(
+            "hairmesh-edge: WEB_CONCURRENCY is set: the edge is one process, since several would each count on their"
+            " own\n"
+        )
+        sys.exit(2)
