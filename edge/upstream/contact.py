@@ -10,6 +10,7 @@ import structlog
 from edge.calls import Call, ContactSnapshot
 from edge.pool import events as ev
 from edge.upstream import attempt, probe
+from edge.upstream.cancelled import task_is_cancelled
 from edge.upstream.channel import Link
 from edge.upstream.passwords import Key, Passwords
 from edge.upstream.refusal import Refusal
@@ -80,9 +81,24 @@ class Contact:
         return self._link
 
     async def _check(self, timeout_s: float) -> None:
-        """One active check. Whatever comes back ends it: a probe that never ends would be the last."""
+        """One active check. Whatever comes of it, a bug too, ends it: a probe that never ends would be the last."""
+        try:
+            result, evidence = await self._judge(timeout_s)
+        except asyncio.CancelledError:
+            if task_is_cancelled():
+                raise
+            result, evidence = ev.ProbeResult.ERROR, "the channel was closed"
+        except Exception as error:
+            self._end_probe(ev.ProbeResult.ERROR, type(error).__name__)
+            raise
+        self._end_probe(result, evidence)
+
+    async def _judge(self, timeout_s: float) -> tuple[ev.ProbeResult, str]:
         until_s = time.monotonic() + timeout_s
-        result, evidence = await probe.check(self._link, self._key, timeout_s)
+        result, evidence = await probe.check(lambda: self._link, self._key, timeout_s)
         if result is ev.ProbeResult.GOOD and (problem := await self._watch.status_problem(until_s - time.monotonic())):
-            result, evidence = ev.ProbeResult.ERROR, f"WatchStatus: {problem}"
+            return ev.ProbeResult.ERROR, f"WatchStatus: {problem}"
+        return result, evidence
+
+    def _end_probe(self, result: ev.ProbeResult, evidence: str) -> None:
         self._emit(ev.ProbeEnded(time.monotonic(), self._link.target, result, f"probe: {evidence}"))

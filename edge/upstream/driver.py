@@ -11,7 +11,7 @@ import contextlib
 import contextvars
 import secrets
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from functools import partial
 
 import grpc
@@ -24,6 +24,7 @@ from edge.pool.manager import Pool
 from edge.pool.snapshot import PoolSnapshot
 from edge.upstream.attempt import Reply
 from edge.upstream.call_log import CallLog
+from edge.upstream.cancelled import task_is_cancelled
 from edge.upstream.channel import Certificates, ChannelSecurity, Link, check_password, host_of
 from edge.upstream.contact import Contact
 from edge.upstream.desk import Desk
@@ -71,6 +72,8 @@ class Driver:
         """By endpoint: whom its certificate must be for, when it was found by a name; else empty."""
         self._contacts: dict[str, Contact] = {}
         self._closing: set[grpc.aio.Channel] = set()
+        self._longest_rpc_s = _longest_rpc_s(config)
+        """Of all configurations there were: calls that began under an earlier one may still run."""
         self._desks: dict[str, Desk] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls = 0
@@ -79,6 +82,7 @@ class Driver:
         """Endpoints, and names, whose first answer is awaited."""
         self._first_round = asyncio.Event()
         self._closed = False
+        self._windup: asyncio.Task[None] | None = None
 
     def __repr__(self) -> str:
         """The pool's states; never the password."""
@@ -118,6 +122,7 @@ class Driver:
                 return
             password_changed = self._passwords.change(password)
             self._config, self._security = config, security
+            self._longest_rpc_s = max(self._longest_rpc_s, _longest_rpc_s(config))
             self._set_targets()
             if certificates != self._certificates:
                 self._certificates = certificates
@@ -127,16 +132,24 @@ class Driver:
                 self._feed(ev.PasswordChanged(time.monotonic()))
 
     async def close(self) -> None:
-        """Stop probing and watching, end every call with NO_WORKER, close the channels."""
+        """Stop probing and watching, end every call with NO_WORKER, close the channels.
+
+        Cancelled, it goes on all the same: nobody is left waiting for a closed driver.
+        """
         self._closed = True
+        self._first_round.set()
         if self._alarm is not None:
             self._alarm.cancel()
+        for call_id, desk in self._desks.items():
+            desk.put(ev.Fail(call_id, "NO_WORKER", RETRY_AFTER_MIN_S, "", 0, 0.0))
         channels = [*self._closing, *(contact.end().channel for contact in self._contacts.values())]
         for task in self._tasks:
             task.cancel()
+        self._windup = asyncio.get_running_loop().create_task(self._wind_up(channels))
+        await asyncio.shield(self._windup)
+
+    async def _wind_up(self, channels: Iterable[grpc.aio.Channel]) -> None:
         await asyncio.gather(*self._tasks, self._resolver.close(), return_exceptions=True)
-        for call_id, desk in self._desks.items():
-            desk.put(ev.Fail(call_id, "NO_WORKER", RETRY_AFTER_MIN_S, "", 0, 0.0))
         await asyncio.gather(*(channel.close() for channel in channels))
 
     def online(self) -> OnlineCounts:
@@ -218,10 +231,9 @@ class Driver:
         try:
             return await self._contacts[start.endpoint].run(call, start.call_id, start.timeout_s, progressed)
         except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if self._closed and task is not None and not task.cancelling():
-                return Refusal(ev.Code.UNAVAILABLE)  # the channel was closed, not the caller
-            raise
+            if task_is_cancelled():
+                raise
+            return Refusal(ev.Code.UNAVAILABLE)  # the channel was closed
 
     def _progressed(self, call: Call, call_id: str, number: int, message: Message) -> None:
         self._feed(ev.CallProgressed(time.monotonic(), call_id))
@@ -229,14 +241,19 @@ class Driver:
             call.on_progress(message, number)
 
     def _feed(self, event: ev.Event) -> None:
-        """The only way into the pool, and out of it."""
+        """The only way into the pool, and out of it. What there is to say comes last: nothing waits for words."""
         if self._closed:
             return
+        lines: list[ev.Log] = []
         for decision in self._pool.handle(event):
             if isinstance(decision, (ev.Start, ev.Finish, ev.Fail)):
                 self._desks[decision.call_id].put(decision)
+            elif isinstance(decision, ev.Log):
+                lines.append(decision)
             else:  # what the driver does of its own is no part of the request that happened to bring it about
                 contextvars.Context().run(self._carry_out, decision)
+        for line in lines:
+            contextvars.Context().run(self._call_log.write, line)
 
     def _carry_out(self, decision: ev.Decision) -> None:
         match decision:
@@ -245,8 +262,6 @@ class Driver:
                     self._alarm.cancel()
                 delay_s = max(0.0, at_s - time.monotonic()) + TIMER_SLACK_S
                 self._alarm = asyncio.get_running_loop().call_later(delay_s, self._tick)
-            case ev.Log():
-                self._call_log.write(decision)
             case ev.Open(endpoint):
                 self._contacts[endpoint] = Contact(
                     self._link(endpoint), self._passwords, emit=self._hear, spawn=self._spawn
@@ -294,10 +309,8 @@ class Driver:
 
     def _renew_channels(self) -> None:
         """Go on over new ones; the old ones live until the calls on them have ended."""
-        dispatch = self._config.dispatch
-        longest_s = max(dispatch.attempt_timeout_s(slow=slow) for slow in (False, True))
         for endpoint, contact in self._contacts.items():
-            self._retire_channel(contact.renew(self._link(endpoint)).channel, grace_s=longest_s)
+            self._retire_channel(contact.renew(self._link(endpoint)).channel, grace_s=self._longest_rpc_s)
 
     def _retire_channel(self, channel: grpc.aio.Channel, *, grace_s: float | None = None) -> None:
         self._closing.add(channel)
@@ -328,3 +341,9 @@ def _check(config: PoolConfig, security: ChannelSecurity) -> Certificates | None
     for target in config.workers:
         security.check_target(target)
     return security.read()
+
+
+def _longest_rpc_s(config: PoolConfig) -> float:
+    """How long an RPC that ends, a call or a probe, may take, in s."""
+    attempts_s = (config.dispatch.attempt_timeout_s(slow=slow) for slow in (False, True))
+    return max(config.health.timeout_seconds, *attempts_s)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import grpc
 from grpc_health.v1 import health_pb2
 
@@ -24,14 +26,15 @@ _SERVING = health_pb2.HealthCheckResponse.SERVING
 _STATUS_NAMES = {number: name for name, number in health_pb2.HealthCheckResponse.ServingStatus.items()}
 
 
-async def check(link: Link, key: Key, timeout_s: float) -> tuple[ProbeResult, str]:
+async def check(link: Callable[[], Link], key: Key, timeout_s: float) -> tuple[ProbeResult, str]:
     """What the answer means, and what it was. A refused password is not the end while there is another.
 
-    The newest password comes first, so that a worker that has learnt it is spoken to with it from then on.
+    The newest password comes first, so that a worker that has learnt it is spoken to with it from then on. `link` is
+    looked up for each: it may be another channel by then.
     """
     verdict = ProbeResult.AUTH, grpc.StatusCode.UNAUTHENTICATED.name
     for token in key.newest_first():
-        rpc = link.check(_REQUEST, timeout=timeout_s, metadata=(token,))
+        rpc = link().check(_REQUEST, timeout=timeout_s, metadata=(token,))
         try:
             answer = await rpc
         except grpc.aio.AioRpcError as error:
