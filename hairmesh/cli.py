@@ -105,6 +105,9 @@ def status(
         bool, typer.Option("--json", help="What `/admin/pool` answers, one JSON line per look.")
     ] = False,
     interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 1.0,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Send the token in plain text to http:// off this machine.")
+    ] = False,
     out: Annotated[Path, typer.Option("--out", help="Folder of the running `hairmesh serve`.")] = Path("out"),
 ) -> None:
     """Watch the pool of an edge: every worker with its state, why, cooldown left, running call and last evidence.
@@ -118,7 +121,7 @@ def status(
     """
     from hairmesh import status as seen
 
-    sys.exit(seen.run(url, token_file, once=once, as_json=as_json, interval_s=interval, out=out))
+    sys.exit(seen.run(url, token_file, insecure=insecure, once=once, as_json=as_json, interval_s=interval, out=out))
 
 
 app.command("watch")(watch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import httpx
 from rich.console import Console
 from rich.live import Live
 
+from hairmesh.loopback import is_loopback
 from hairmesh.plain import printable
 from hairmesh.status_view import View, exit_code
 from hairmesh.usage import USAGE_STATUS
@@ -24,6 +26,9 @@ from hairmesh.usage import USAGE_STATUS
 ROUTE = "/admin/pool"
 TOKEN_VARIABLE = "HAIRMESH_ADMIN_TOKEN"  # noqa: S105  (a name)
 TIMEOUT_S = 5.0
+"""Of one look, from the first packet to the last."""
+MAX_BODY_BYTES = 32 * 1024 * 1024
+"""A thousand workers with their histories take a third of it."""
 _ERRNO = re.compile(r"^\[Errno -?[0-9]+\] ")
 _TLS = re.compile(r"^\[SSL(?:: (?P<name>\w+))?\] (?P<words>.*?)(?: \(_ssl\.c:\d+\))?$")
 _NOT_TLS = {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNKNOWN_PROTOCOL"}
@@ -54,21 +59,17 @@ class Contact:
     token: str = field(repr=False)
 
 
-def find(url: str | None, token_file: Path | None, out: Path) -> Contact:
+def find(url: str | None, token_file: Path | None, out: Path, *, insecure: bool = False) -> Contact:
     """Put together from what is given, the environment, and the running `hairmesh serve`; raises `UsageError`.
 
-    The token of the local service goes to the local service alone.
+    The token of the local service goes to the local service alone, and none over a network in plain text unless
+    `insecure`.
     """
     local = _local(out / "serve.json")
     url = (url or local.get("url", "")).rstrip("/")
     if not url:
         raise UsageError(f"which edge? give its URL, or start `hairmesh serve` ({out / 'serve.json'} is not there)")
-    if not url.startswith(("http://", "https://")):
-        raise UsageError(f"{url}: write http:// or https:// in front")
-    try:
-        httpx.URL(url)
-    except httpx.InvalidURL as error:
-        raise UsageError(f"{url}: is no URL: {error}") from None
+    host = _checked(url)
     if token_file is not None:
         token, source = _read(token_file), str(token_file)
     elif token := os.environ.get(TOKEN_VARIABLE, "").strip():
@@ -81,7 +82,21 @@ def find(url: str | None, token_file: Path | None, out: Path) -> Contact:
         raise UsageError(f"{source}: holds no admin token: it is empty")
     if not (token.isascii() and token.isprintable()):
         raise UsageError(f"{source}: holds no admin token: that is one line of printable ASCII")
+    if url.startswith("http://") and not is_loopback(host) and not insecure:
+        raise UsageError("the token would go over the network in plain text: use https://, or allow it with --insecure")
     return Contact(url, token)
+
+
+def _checked(url: str) -> str:
+    """The host of an URL that can be asked."""
+    if "@" in url or "?" in url or "#" in url:  # said without it: there may be a secret in it
+        raise UsageError("the URL: no user name, password, query or fragment, only http(s)://host[:port][/prefix]")
+    if not url.startswith(("http://", "https://")):
+        raise UsageError(f"{url}: write http:// or https:// in front")
+    try:
+        return httpx.URL(url).host
+    except httpx.InvalidURL as error:
+        raise UsageError(f"{url}: is no URL: {error}") from None
 
 
 def _read(token_file: Path) -> str:
@@ -104,39 +119,52 @@ class Asker:
 
     def __init__(self, contact: Contact) -> None:
         self.url = contact.url
+        # A loop, since only there one limit covers all of an answer: a server may send byte after byte for ever.
+        self._runner = asyncio.Runner()
         # Proxies of the environment are not asked; authorities of the system, or of SSL_CERT_FILE, are.
-        self._http = httpx.Client(
+        self._http = httpx.AsyncClient(
             base_url=contact.url,
-            timeout=TIMEOUT_S,
+            timeout=None,  # noqa: S113  (`_get` limits the whole)
             trust_env=False,
             verify=ssl.create_default_context() if contact.url.startswith("https://") else True,
-            headers={"Authorization": f"Bearer {contact.token}"},
+            headers={"Authorization": f"Bearer {contact.token}", "Accept-Encoding": "identity"},
         )
 
     def ask(self) -> dict[str, Any]:
         """What `/admin/pool` says now; raises `StatusError`."""
         try:
-            response = self._http.get(ROUTE)
-        except httpx.TimeoutException:
+            status, body = self._runner.run(self._get())
+        except TimeoutError:
             raise StatusError(f"no answer within {TIMEOUT_S:.0f} s") from None
         except httpx.HTTPError as error:
             raise StatusError(_in_words(error)) from None
-        if response.status_code in {401, 403}:
-            raise RefusedError(f"refused: {_message(response)}")
-        if response.status_code == 404:
+        if status in {401, 403}:
+            raise RefusedError(f"refused: {_message(body) or f'HTTP {status}'}")
+        if status == 404:
             raise RefusedError(f"there is no {ROUTE} here: not an edge, or an older one")
-        if response.status_code != 200:
-            raise StatusError(f"HTTP {response.status_code}")
+        if status != 200:
+            raise StatusError(f"HTTP {status}")
         try:
-            body = response.json()
-            exit_code(body)
-        except (ValueError, KeyError, TypeError):
+            pool = json.loads(body)
+            exit_code(pool)
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise RefusedError(f"what answers {ROUTE} here is no edge") from None
-        return dict(body)
+        return dict(pool)
 
     def close(self) -> None:
         """Close the connection."""
-        self._http.close()
+        self._runner.run(self._http.aclose())
+        self._runner.close()
+
+    async def _get(self) -> tuple[int, bytes]:
+        """Status and body, whole within the time that one look may take."""
+        async with asyncio.timeout(TIMEOUT_S), self._http.stream("GET", ROUTE) as response:
+            body = bytearray()
+            async for piece in response.aiter_raw():
+                body += piece
+                if len(body) > MAX_BODY_BYTES:
+                    raise RefusedError(f"what answers {ROUTE} here is no edge: more than {MAX_BODY_BYTES} bytes")
+            return response.status_code, bytes(body)
 
 
 def _in_words(error: httpx.HTTPError) -> str:
@@ -145,7 +173,7 @@ def _in_words(error: httpx.HTTPError) -> str:
     if isinstance(error, httpx.RemoteProtocolError):
         return "the connection was closed without an answer: write https:// in front if it speaks TLS"
     if (tls := _TLS.match(said)) is None:
-        return _ERRNO.sub("", said) or type(error).__name__
+        return _of_the_system(error) or _ERRNO.sub("", said) or type(error).__name__
     if tls["name"] in _NOT_TLS:
         return "what listens there speaks no TLS: write http:// in front"
     if tls["name"] == "CERTIFICATE_VERIFY_FAILED":
@@ -154,17 +182,35 @@ def _in_words(error: httpx.HTTPError) -> str:
     return f"TLS: {tls['words']}"
 
 
-def _message(response: httpx.Response) -> str:
+def _of_the_system(error: BaseException | None) -> str:
+    """What lies below `error`, as the system calls it, of several addresses the first one's; empty when not known."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+            return os.strerror(error.errno)
+        error = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else error.__cause__ or error.__context__
+    return ""
+
+
+def _message(body: bytes) -> str:
     try:
-        return str(response.json()["message"])
-    except (ValueError, KeyError, TypeError):
-        return f"HTTP {response.status_code}"
+        return str(json.loads(body)["message"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return ""
 
 
-def run(url: str | None, token_file: Path | None, *, once: bool, as_json: bool, interval_s: float, out: Path) -> int:
+def run(
+    url: str | None,
+    token_file: Path | None,
+    *,
+    once: bool,
+    as_json: bool,
+    interval_s: float,
+    out: Path,
+    insecure: bool = False,
+) -> int:
     """Show it; the exit status."""
     try:
-        asker = Asker(find(url, token_file, out))
+        asker = Asker(find(url, token_file, out, insecure=insecure))
     except StatusError as error:
         return _complain(error)
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,7 +14,7 @@ from hair.worker.v1.worker_service_pb2 import WatchStatusRequest, WatchStatusRes
 
 from edge.pool.config import NAME_PREFIX
 from edge.upstream.attempt import Attempt, ask, follow
-from hairmesh import pem, wire
+from hairmesh import loopback, pem, wire
 
 OPTIONS: tuple[tuple[str, int], ...] = (
     *wire.CLIENT_OPTIONS,
@@ -94,13 +93,7 @@ class Certificates:
 
 def is_loopback(target: str) -> bool:
     """Whether `host:port` never leaves this machine, by what is written; names other than localhost may move."""
-    host = host_of(target)
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return loopback.is_loopback(host_of(target))
 
 
 def host_of(target: str) -> str:

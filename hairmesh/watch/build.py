@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 import re
 import ssl
@@ -11,6 +10,7 @@ from pathlib import Path
 import httpx
 
 from hairmesh import pem, wire
+from hairmesh.loopback import is_loopback
 from hairmesh.watch.http_targets import ComfyTarget, ProxyTarget, VllmTarget
 from hairmesh.watch.options import SECRET_VARIABLE, Kind, Options
 from hairmesh.watch.target import Target, TargetError
@@ -106,9 +106,5 @@ def _secret(path: Path | None) -> str:
 
 def _check_plaintext(host: str) -> None:
     """Raise `TargetError` when a secret would go over a network in plain text."""
-    try:
-        here = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        here = False
-    if not here:
+    if not is_loopback(host):
         raise TargetError("the secret would go over the network in plain text: use TLS, or allow it with --insecure")
