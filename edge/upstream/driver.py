@@ -105,7 +105,8 @@ class Driver:
                 self._probed(*names)
                 await self._first_round.wait()
         self._feed(ev.StartupOver(time.monotonic()))
-        self._spawn(self._resolver.keep_looking(lambda: self._config.workers))
+        if not self._closed:
+            self._spawn(self._resolver.keep_looking(lambda: self._config.workers))
 
     async def reconfigure(self, config: PoolConfig, password: str, security: ChannelSecurity) -> None:
         """Go on with other settings, without losing a call. Raises `ChannelSecurityError` before anything changes.

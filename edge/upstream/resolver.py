@@ -102,8 +102,8 @@ class Resolver:
                 self._say(name, "no answer in time")
 
     async def keep_looking(self, workers: Callable[[], Iterable[str]]) -> None:
-        """Look up what `workers` says now, again and again, until it is closed."""
-        while not self._closed:
+        """Look up what `workers` says now, again and again, for ever."""
+        while True:
             unknown = any(worker.startswith(NAME_PREFIX) and worker not in self._known for worker in workers())
             await asyncio.sleep(self._resolving.unknown_every_s if unknown else self._resolving.every_s)
             await self.look_up(workers())
