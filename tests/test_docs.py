@@ -22,9 +22,9 @@ from hairmesh.client import MEASURE_ROUTE
 from hairmesh.stack import write_private
 from tests.e2e.breakable_worker import photo
 from tests.e2e.service import Record, Service, Worker
+from worker import settings as worker_settings
 from worker.command import EXIT_BAD_CONFIGURATION, EXIT_CANNOT_LISTEN
 from worker.server import EXIT_ACCELERATOR_LOST, EXIT_BROKEN
-from worker.settings import Settings as WorkerSettings
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -124,10 +124,10 @@ def test_every_event_that_is_logged_stands_in_the_handbook(process: str) -> None
 
 
 def test_keys_that_are_live_are_those_of_the_code() -> None:
-    (edge, worker) = rows("What lives, what waits for a restart")
-    for effect, cell in zip(("live", "restart"), edge[1:], strict=True):
+    (of_edge, of_worker) = rows("What lives, what waits for a restart")
+    for effect, cell in zip(("live", "restart"), of_edge[1:], strict=True):
         assert words(cell) == {key for key, takes in TAKES_EFFECT.items() if takes == effect}
-    assert words(worker[1]) == {"accept_passwords"} < set(WorkerSettings.model_fields)
+    assert words(of_worker[1]) == {"accept_passwords"} < set(worker_settings.Settings.model_fields)
 
 
 def test_exit_statuses_of_a_worker_are_those_of_the_code() -> None:
@@ -167,6 +167,13 @@ def test_units_are_what_systemd_takes(tmp_path: Path) -> None:
         assert (verified.returncode, about_it) == (0, [])
 
 
+def test_what_takes_a_worker_out_for_an_exercise_is_accepted() -> None:
+    (block,) = blocks("env")
+    environment = dict(line.split("=") for line in block.splitlines())
+    health = worker_settings.parse('{"accept_passwords": ["secret"]}', environment, origin="test").health
+    assert health.resume_free_gb >= health.min_free_gb > 100_000
+
+
 def test_example_of_an_ejection_is_of_events_that_there_are() -> None:
     (example,) = blocks("json")
     for line in example.splitlines():
@@ -179,9 +186,11 @@ async def service(tmp_path: Path) -> AsyncIterator[Service]:
     service = Service(tmp_path / "service")
     for _ in range(3):
         service.add_worker(config={"drain_delay_seconds": 0})
-    await service.start(admin_tokens=[ADMIN_TOKEN], health_check={"interval_seconds": 0.5, "cooldown_seconds": 1})
-    yield service
-    await service.stop()
+    try:
+        await service.start(admin_tokens=[ADMIN_TOKEN], health_check={"interval_seconds": 0.5, "cooldown_seconds": 1})
+        yield service
+    finally:
+        await service.stop()
 
 
 class Configuration:
@@ -229,8 +238,8 @@ async def change_configurations(service: Service, lost: Worker) -> str:
     await service.edge.event("worker_leaves", worker=gone.address)
     edge.change(shared_password=NEW_PASSWORD, listen="127.0.0.1:1")
     await service.edge.event("configuration_waits_for_restart")
-    for worker in workers:
-        worker.change(accept_passwords=[NEW_PASSWORD, service.token])
+    for changing in workers:
+        changing.change(accept_passwords=[NEW_PASSWORD, service.token])
     for each in service.workers:
         await each.event("passwords_changed", count=2)
     return NEW_PASSWORD
