@@ -15,7 +15,7 @@ from starlette.responses import Response
 import hairmesh
 from edge.calls import ContactSnapshot, Mesh
 from edge.monitor import Monitor, answer, refusal
-from edge.pool.snapshot import EndpointSnapshot, PoolSnapshot
+from edge.pool.snapshot import EndpointSnapshot, PoolSnapshot, ProbeSnapshot
 from edge.reload import InForce
 
 SWITCHED_OFF = "admin_tokens is empty: name a token of at least 16 characters there to read this"
@@ -111,6 +111,7 @@ def _worker(endpoint: EndpointSnapshot, contact: ContactSnapshot | None) -> dict
         "cause": endpoint.cause or None,
         "evidence": endpoint.evidence,
         "cooldown_left_s": _rounded(endpoint.cooldown_left_s),
+        "last_probe": None if endpoint.last_probe is None else _probe(endpoint.last_probe),
         "next_probe_in_s": None if endpoint.next_probe_in_s is None else _rounded(endpoint.next_probe_in_s),
         "ejections": endpoint.ejections,
         "leaving": endpoint.leaving,
@@ -122,6 +123,10 @@ def _worker(endpoint: EndpointSnapshot, contact: ContactSnapshot | None) -> dict
         "former_password": contact is not None and contact.former_password,
         "history": [{"age_s": _rounded(entry.age_s), "what": entry.what} for entry in endpoint.history],
     }
+
+
+def _probe(probe: ProbeSnapshot) -> dict[str, Any]:
+    return {"result": probe.result, "evidence": probe.evidence, "age_s": _rounded(probe.age_s)}
 
 
 def _rounded(seconds: float) -> float:

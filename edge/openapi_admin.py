@@ -7,7 +7,7 @@ from typing import Any
 from edge.admin import SWITCHED_OFF, WRONG_TOKEN
 from edge.pool.brake import SHAREABLE
 from edge.pool.endpoint import State
-from edge.pool.events import Cause
+from edge.pool.events import Cause, ProbeResult
 
 Schema = dict[str, Any]
 
@@ -50,6 +50,14 @@ _IN_FLIGHT = _all_of(
         "left_behind": _described("boolean", "Its attempt is over, its thread on the worker perhaps not."),
     },
 )
+_PROBE = _all_of(
+    "A probe.",
+    {
+        "result": _described("string", "What it found.", enum=[each.name for each in ProbeResult]),
+        "evidence": _described("string", "What that rests on."),
+        "age_s": _described("number", "How long ago, in s."),
+    },
+)
 _WORKER = _all_of(
     "One worker.",
     {
@@ -64,6 +72,10 @@ _WORKER = _all_of(
         ),
         "evidence": _described("string", "What its last change of state rests on."),
         "cooldown_left_s": _described("number", "How long it stays ejected whatever probes say, in s; 0: it does not."),
+        "last_probe": {
+            "anyOf": [_PROBE, {"type": "null"}],
+            "description": "Tells of a worker in a cooldown, which probes do not end; null: none has ended yet.",
+        },
         "next_probe_in_s": _described("number", "In s; null: one runs now.", nullable=True),
         "ejections": _described("integer", "Doublings that its next cooldown gets; good calls make them fewer."),
         "leaving": _described(
@@ -168,6 +180,7 @@ POOL_EXAMPLE: dict[str, Any] = {
             "cause": None,
             "evidence": "probe: SERVING",
             "cooldown_left_s": 0.0,
+            "last_probe": {"result": "GOOD", "evidence": "probe: SERVING", "age_s": 2.9},
             "next_probe_in_s": 5.1,
             "ejections": 0,
             "leaving": False,
@@ -187,7 +200,8 @@ POOL_EXAMPLE: dict[str, Any] = {
             "cause": "passive",
             "evidence": "call: DEADLINE_EXCEEDED",
             "cooldown_left_s": 41.6,
-            "next_probe_in_s": 1.4,
+            "last_probe": {"result": "UNREACHABLE", "evidence": "probe: UNAVAILABLE: connection refused", "age_s": 0.6},
+            "next_probe_in_s": 0.4,
             "ejections": 1,
             "leaving": False,
             "boot_id": "0c2f9be1774e4f50",

@@ -241,6 +241,6 @@ def _evidence(worker: Worker) -> Text:
         ago, what = f"{duration(last['age_s'])} ago", NO_CHANGE.sub("", last["what"])
         parts.append(ago if what.endswith(evidence) else f"{ago}: {what}")
     probe = worker.get("last_probe")
-    if probe and probe["evidence"] != evidence:
+    if probe and probe["evidence"] != evidence and (worker["state"], probe["result"]) != ("SERVING", "GOOD"):
         parts.append(f"last probe {duration(probe['age_s'])} ago: {probe['evidence'].removeprefix('probe: ')}")
     return _joined(*parts)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from openapi_schema_validator import OAS31Validator
 
+from edge.pool.snapshot import ProbeSnapshot
 from edge.reload import content_hash
 from tests.edge.rest import EJECTED, PASSWORD, SOME_ONLINE, FakeMesh, Rest, endpoint, eventually, serving
 
@@ -115,6 +116,7 @@ async def test_what_it_tells(rest: Rest, mesh: FakeMesh) -> None:
         "cause": None,
         "evidence": "probe: SERVING",
         "cooldown_left_s": 0.0,
+        "last_probe": None,
         "next_probe_in_s": 3.2,
         "ejections": 0,
         "leaving": False,
@@ -162,8 +164,16 @@ async def test_a_worker_behind_in_a_rotation_is_shown(rest: Rest, mesh: FakeMesh
     assert [worker["former_password"] for worker in (await pool(rest))["workers"]] == [False, True]
 
 
+async def test_what_the_last_probe_found_is_shown(rest: Rest, mesh: FakeMesh) -> None:
+    probe = ProbeSnapshot("UNREACHABLE", "probe: UNAVAILABLE: connection refused", 1.26)
+    mesh.endpoints = (replace(EJECTED, last_probe=probe),)
+    (worker,) = (await pool(rest))["workers"]
+    assert worker["last_probe"] == {"result": "UNREACHABLE", "evidence": probe.evidence, "age_s": 1.3}
+
+
 async def test_it_is_as_documented(rest: Rest, mesh: FakeMesh) -> None:
-    mesh.endpoints, mesh.braked = (endpoint(), endpoint(taken_by_others=True, stage="decode"), EJECTED), True
+    probed = endpoint(last_probe=ProbeSnapshot("GOOD", "probe: SERVING", 1.0), taken_by_others=True, stage="decode")
+    mesh.endpoints, mesh.braked = (endpoint(), probed, EJECTED), True
     shown = replace(mesh.snapshot(), shared_cause="dependency")
     mesh.snapshot = lambda: shown  # type: ignore[method-assign]
     assert (await pool(rest))["shared_cause"] == "dependency"

@@ -299,7 +299,7 @@ def pool(*workers: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 def test_wide() -> None:
-    lines = drawn(View("https://face.example", pool()), 140)
+    lines = drawn(View("https://face.example", pool()), 200)
     assert lines[:5] == [
         "edge 7c1e44f0 at https://face.example · up 24 h",
         "configuration 3 (0b5c6f1e) in force since 2026-11-03 08:12:44 UTC",
@@ -311,7 +311,8 @@ def test_wide() -> None:
     assert names.split() == ["WORKER", "PRIORITY", "STATE", "CAUSE", "COOLDOWN", "IN", "FLIGHT", "EVIDENCE"]
     assert first.split()[:6] == ["192.0.2.11:50051", "primary", "SERVING", "0.3", "s", "parsing"]
     assert second.split()[:6] == ["192.0.2.12:50051", "primary", "EJECTED", "passive", "42", "s"]
-    assert second.endswith("call: DEADLINE_EXCEEDED · 18 s ago")
+    told = "call: DEADLINE_EXCEEDED · 18 s ago · last probe 0.6 s ago: UNAVAILABLE: connection refused"
+    assert second.endswith(f"  {told}")
     assert names.index("STATE") == first.index("SERVING") == second.index("EJECTED")
 
 
@@ -343,7 +344,7 @@ def test_what_operators_must_not_overlook() -> None:
 
 def probed(said: str, **changes: Any) -> dict[str, Any]:
     """A worker in a cooldown of which a probe heard last."""
-    probe = {"result": "refused", "evidence": said, "age_s": 0.8}
+    probe = {"result": "UNREACHABLE", "evidence": said, "age_s": 0.8}
     return {**POOL_EXAMPLE["workers"][1], "evidence": "call: ping timeout", "last_probe": probe, **changes}
 
 
@@ -351,9 +352,12 @@ def test_a_probe_that_says_something_else_is_shown_beside_what_the_state_rests_o
     history = [{"age_s": 18.0, "what": "EJECTED passive: call: ping timeout"}]
     gone = probed("probe: connection refused", history=history)
     same = probed("call: ping timeout", history=history)
-    first, second = drawn(View("u", pool(workers=[gone, same])), 160)[-2:]
+    serving_one = {**probed("probe: SERVING"), "state": "SERVING", "history": history}
+    serving_one["last_probe"] = {**serving_one["last_probe"], "result": "GOOD"}
+    first, second, third = drawn(View("u", pool(workers=[gone, same, serving_one])), 160)[-3:]
     assert first.endswith("  call: ping timeout · 18 s ago · last probe 0.8 s ago: connection refused")
     assert second.endswith("  call: ping timeout · 18 s ago")
+    assert third.endswith("  call: ping timeout · 18 s ago"), "that it is SERVING by its probes too is no news"
 
 
 @pytest.mark.parametrize("columns", [60, 80, 140])
@@ -398,7 +402,8 @@ def test_an_edge_that_is_silent_is_shown_as_it_was_and_dim() -> None:
     ],
 )
 def test_what_the_state_rests_on_comes_first(what: str, said: str) -> None:
-    worker = {**POOL_EXAMPLE["workers"][1], "evidence": "call: INTERNAL", "history": [{"age_s": 3.0, "what": what}]}
+    worker = {**POOL_EXAMPLE["workers"][1], "evidence": "call: INTERNAL", "last_probe": None}
+    worker["history"] = [{"age_s": 3.0, "what": what}]
     assert drawn(View("u", pool(workers=[worker])), 140)[-1].endswith(f"  {said}")
 
 
@@ -418,14 +423,14 @@ def test_slots_of_others_and_calls_left_behind() -> None:
     assert "primary, leaving" in text[-2]
     assert "70 s parsing left behind" in text[-1]
     assert text[-1].endswith("probe: SERVING"), "without an age where nothing is remembered"
-    unknown = {**worker, "state": "UNKNOWN", "evidence": "", "history": []}
+    unknown = {**worker, "state": "UNKNOWN", "evidence": "", "history": [], "last_probe": None}
     assert drawn(View("u", pool(unknown)), 160)[-1].endswith("not heard of yet")
 
 
 def test_with_more_workers_than_lines_those_in_trouble_come_first() -> None:
     serving_one, ejected = POOL_EXAMPLE["workers"]
     many = [{**serving_one, "address": f"10.0.0.{number}:1"} for number in range(50)]
-    view = View("u", pool(workers=[*many, ejected]), fits=True)
+    view = View("u", pool(workers=[*many, {**ejected, "last_probe": None}]), fits=True)
     lines = drawn(view, 140, rows=24)
     assert len(lines) <= 24
     assert lines[6].startswith("192.0.2.12")
