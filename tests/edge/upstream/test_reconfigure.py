@@ -103,6 +103,44 @@ async def test_two_changes_at_once_end_with_the_later_one(workers: MakeWorkers, 
     assert (await mesh.call(CALL)).worker == third.address
 
 
+@pytest.mark.parametrize("at_once", [True, False], ids=["with the renewal", "before it"])
+async def test_limits_that_became_shorter_cut_off_no_call_on_the_channel_before_a_renewal(
+    authority: Authority, driver: MakeDriver, tmp_path: Path, *, at_once: bool
+) -> None:
+    worker = FakeWorker(credentials=authority.worker_credentials())
+    await worker.start()
+    hold = Hold()
+    worker.growth = Grow(steps=4, midway_at=2, midway=hold)
+    security = ChannelSecurity(ca=authority.folder / "ca.pem", cert=tmp_path / "edge.pem", key=tmp_path / "edge.key")
+    short_s = 0.05
+    shorter = PoolConfig(
+        (worker.address,),
+        health=HealthCheckConfig(interval_seconds=3_600, timeout_seconds=short_s),
+        dispatch=DispatchConfig(request_timeout_seconds=short_s, growth_timeout_seconds=short_s),
+    )
+
+    def have(name: str) -> None:
+        for ending in ("pem", "key"):
+            shutil.copy(authority.folder / f"{name}.{ending}", tmp_path / f"edge.{ending}")
+
+    try:
+        have("edge")
+        mesh = await driver(worker.address, security=security, health=SELDOM)
+        running = asyncio.create_task(mesh.call(GROW))
+        await hold.started.wait()
+        if not at_once:
+            await mesh.reconfigure(shorter, PASSWORD, security)
+        have("successor")
+        await mesh.reconfigure(shorter, PASSWORD, security)
+        await asyncio.wait([running], timeout=10 * short_s)
+        assert not running.done()
+        hold.release.set()
+        assert len((await running).results) == 2
+        await mesh.close()
+    finally:
+        await worker.stop()
+
+
 async def test_renewed_certificates_make_channels_anew_and_running_calls_end_on_the_old_ones(
     authority: Authority, driver: MakeDriver, tmp_path: Path
 ) -> None:
