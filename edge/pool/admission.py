@@ -64,6 +64,8 @@ class Request:
     """When its last attempt began."""
     attempt_s: float = 0.0
     """Time its last attempt was given, in s."""
+    full_time: bool = False
+    """Whether that is all that one may take."""
     progressed_s: float = -math.inf
     """When its last attempt was last seen to move."""
     seen: tuple[int, str] | None = None

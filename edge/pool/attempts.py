@@ -152,13 +152,14 @@ class Attempts:
                     self._requests.fail(other, "POISON_INPUT", now_s, retry_after_s=refused_s)
 
     def _meaning(self, request: Request, event: ev.CallEnded) -> Meaning:
-        full_s = self._requests.dispatch.attempt_timeout_s(slow=request.slow)
-        moving_s = request.began_s + fixed.PROGRESS_SHARE * request.attempt_s
+        took_s, gave_s = event.now_s - request.began_s, request.attempt_s
         return meaning_of(
             event.code,
             event.reason,
-            full_time=request.attempt_s >= full_s,
-            moved=request.progressed_s >= moving_s,
+            expired=took_s >= fixed.EXPIRED_SHARE * gave_s,
+            full_time=request.full_time,
+            moved=request.progressed_s >= request.began_s + fixed.PROGRESS_SHARE * gave_s,
+            late=took_s > gave_s + fixed.LATE_S,
         )
 
     def _pardon(self, request: Request, now_s: float, *, spared: bool) -> None:
@@ -190,7 +191,9 @@ class Attempts:
             endpoint.refused(now_s, began_s=request.began_s, cause=ev.Cause.DRAINING, evidence=evidence)
         elif meaning is Meaning.BUSY:
             wait_s = fixed.BUSY_WAIT_S if event.retry_after_s is None else event.retry_after_s
-            self._fleet.busy(endpoint, now_s + max(wait_s, fixed.BUSY_WAIT_MIN_S))
+            wait_s = min(max(wait_s, fixed.BUSY_WAIT_MIN_S), fixed.BUSY_WAIT_MAX_S)
+            self._fleet.busy(endpoint, now_s + wait_s)
+            self._outbox.add(ev.AskStatus(endpoint.target))  # that it is free again may have been said already
 
     def _judge_request(self, request: Request, meaning: Meaning, event: ev.CallEnded) -> None:
         """What an attempt that was not answered means for its request."""

@@ -219,6 +219,10 @@ ALARMS_OFF_MAX = 64
 HISTORY = 8
 """Changes and decisions that are remembered of each worker."""
 
+EXPIRED_SHARE = 0.9
+"""A worker that says that an attempt's time is over before this share of it has failed: nobody else saw it pass."""
+LATE_S = 2.0
+"""An attempt that comes back so long after its time says nothing of its worker: the edge itself stood still, in s."""
 PROGRESS_SHARE = 0.5
 """An attempt that ran out of its time was moving if something moved after this share of it: a worker that enters a
 stage and hangs there must not pass for one that works."""
@@ -269,6 +273,8 @@ BRAKE_MAX_S = 300.0
 
 BUSY_WAIT_S = 0.25
 """How long a worker is left alone that refused as busy without saying how long, in s."""
+BUSY_WAIT_MAX_S = 30.0
+"""Longest such wait whatever it said, in s; its status ends it earlier."""
 BUSY_WAIT_MIN_S = 0.01
 """Shortest such wait whatever it said, in s: no hot loop."""
 

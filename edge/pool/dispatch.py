@@ -134,4 +134,5 @@ class Dispatch:
         request.progressed_s, request.seen = -math.inf, None
         attempt_s = self._requests.dispatch.attempt_timeout_s(slow=request.slow)
         request.attempt_s = min(attempt_s, request.deadline_s - now_s)
+        request.full_time = request.attempt_s >= attempt_s
         self._outbox.add(ev.Start(request.call_id, endpoint.target, request.attempt_s))

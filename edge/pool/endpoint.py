@@ -327,7 +327,8 @@ class Endpoint:
 
         `chance` in [0, 1) is the cooldown's jitter.
         """
-        if began_s < self._booted_s and (self._drained or now_s - self._booted_s > fixed.SIMULTANEOUS_S):
+        before_boot, unjudged = began_s < self._booted_s, self._drained or self.state is State.UNKNOWN
+        if before_boot and (unjudged or now_s - self._booted_s > fixed.SIMULTANEOUS_S):
             return  # on a process that is gone: says nothing about this one
         if self.state is State.EJECTED:
             self.cooldown.lengthen(now_s)

@@ -27,7 +27,8 @@ class Meaning(Enum):
     BUSY = auto()
     """Its slot is taken: back to the place in the queue, no strike, not counted as a retry."""
     SLOW = auto()
-    """Ran out of a full attempt's time while it moved: no strike, tried again elsewhere."""
+    """Ran out of a full attempt's time while it moved, or while this machine stood still: no strike, tried again
+    elsewhere."""
     OUT_OF_TIME = auto()
     """The request's own time is over before a full attempt's: no strike, nothing left to retry with."""
 
@@ -104,16 +105,19 @@ def cause_of(word: str) -> Cause:
     return CAUSES.get(word.lower(), Cause.PROBE)
 
 
-def meaning_of(code: Code, reason: str, *, full_time: bool, moved: bool = False) -> Meaning:
+def meaning_of(
+    code: Code, reason: str, *, expired: bool, full_time: bool, moved: bool = False, late: bool = False
+) -> Meaning:
     """What the end of an attempt means.
 
-    `reason` is the worker's own, or empty. `full_time`: whether the attempt had all the time that one may take, so that
-    running out of it is the worker's doing and not that of an impatient client. `moved`: progress was reported late in
-    the attempt, so that it was slow and not stuck.
+    `reason` is the worker's own, or empty. `expired`: the attempt's time was over; a worker that says so before has
+    failed. `full_time`: that was all the time that one may take, so that running out of it is the worker's doing and
+    not that of an impatient client. `moved`: progress was reported late in the attempt, so that it was slow and not
+    stuck. `late`: it ended long after its time, so that the edge itself stood still.
     """
-    if code is Code.DEADLINE_EXCEEDED and not full_time:
+    if code is Code.DEADLINE_EXCEEDED and expired and not full_time:
         return Meaning.OUT_OF_TIME
-    if code is Code.DEADLINE_EXCEEDED and moved:
+    if code is Code.DEADLINE_EXCEEDED and expired and (moved or late):
         return Meaning.SLOW
     return BY_REASON.get((code, reason), BY_CODE[code])
 

@@ -640,3 +640,56 @@ def test_what_probes_find_in_a_cooldown_is_told_once_each_way() -> None:
 
 def test_before_the_first_probe_there_is_none_to_show() -> None:
     assert [each.last_probe for each in Bench(A).pool.snapshot(1.0).endpoints] == [None]
+
+
+def test_a_worker_that_says_at_once_that_time_is_over_is_no_black_hole() -> None:
+    bench = Bench(A, B).online()
+    call_id = bench.call(2.0, timeout_s=5.0)
+    bench.ended(call_id, 2.01, ev.Code.DEADLINE_EXCEEDED)
+    assert (bench[A].state, bench.runs_on(call_id)) == (State.EJECTED, B)
+
+
+def test_what_an_attempt_may_take_is_settled_when_it_starts() -> None:
+    bench = Bench(A, B).online()
+    call_id = bench.call(2.0)
+    bench.configure(10.0, A, B, dispatch=DispatchConfig(request_timeout_seconds=90))
+    bench.ended(call_id, 62.0, ev.Code.DEADLINE_EXCEEDED)
+    assert bench[A].state is State.EJECTED
+
+
+def test_after_the_edge_itself_stood_still_nobody_is_ejected() -> None:
+    bench = Bench(A, B).online()
+    call_id = bench.call(2.0)
+    bench.ended(call_id, 200.0, ev.Code.DEADLINE_EXCEEDED)
+    assert (bench[A].state, bench.runs_on(call_id)) == (State.SERVING, B)
+
+
+def test_a_slot_that_was_free_again_before_busy_was_heard_is_used_at_once() -> None:
+    bench = Bench(A).online()
+    call_id = bench.call(2.0)
+    bench.status(A, 2.1)
+    made = bench.ended(call_id, 2.2, ev.Code.RESOURCE_EXHAUSTED, "BUSY", 20.0)
+    assert ev.AskStatus(A) in made
+    bench.status(A, 2.3)
+    assert len(bench.of(ev.Start, call_id)) == 2
+
+
+def test_nobody_is_left_alone_for_ever_because_it_said_so() -> None:
+    bench = Bench(A, dispatch=DispatchConfig(queue_wait_seconds=600)).online()
+    call_id = bench.call(2.0)
+    bench.ended(call_id, 3.0, ev.Code.RESOURCE_EXHAUSTED, "BUSY", 1e9)
+    bench.tell(ev.Tick(32.9))
+    assert len(bench.of(ev.Start, call_id)) == 1
+    bench.tell(ev.Tick(33.1))
+    assert len(bench.of(ev.Start, call_id)) == 2
+
+
+def test_a_late_failure_of_a_process_that_is_gone_twice_over_says_nothing() -> None:
+    bench = Bench(A).online()
+    bench.status(A, 1.0)
+    call_id = bench.call(2.0)
+    bench.status(A, 3.0, cause=ev.Cause.DRAINING, taken=True, call_id=call_id)
+    bench.status(A, 4.0, boot_id="boot-2")
+    bench.status(A, 4.5, boot_id="boot-3")
+    bench.ended(call_id, 4.6, ev.Code.UNAVAILABLE)
+    assert bench[A].state is State.UNKNOWN

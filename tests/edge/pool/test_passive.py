@@ -31,23 +31,32 @@ NO_STRIKES = [
 
 @pytest.mark.parametrize("code", STRIKES)
 def test_a_worker_is_ejected_for(code: Code) -> None:
-    assert meaning_of(code, "", full_time=True) is Meaning.FAILED
-    assert meaning_of(code, "WORKER_FAILED", full_time=True) is Meaning.FAILED
+    assert meaning_of(code, "", expired=True, full_time=True) is Meaning.FAILED
+    assert meaning_of(code, "WORKER_FAILED", expired=True, full_time=True) is Meaning.FAILED
 
 
 @pytest.mark.parametrize("code", NO_STRIKES)
 @pytest.mark.parametrize("reason", ["", "NO_FACE", "INPUT_FAILED", "INVALID_PARAMETER"])
 def test_nobody_is_blamed_for(code: Code, reason: str) -> None:
-    assert meaning_of(code, reason, full_time=True) is Meaning.PASSED_ON
+    assert meaning_of(code, reason, expired=True, full_time=True) is Meaning.PASSED_ON
 
 
 def test_the_deadline_of_a_shorter_attempt_is_no_strike() -> None:
-    assert meaning_of(Code.DEADLINE_EXCEEDED, "", full_time=False) is Meaning.OUT_OF_TIME
+    assert meaning_of(Code.DEADLINE_EXCEEDED, "", expired=True, full_time=False) is Meaning.OUT_OF_TIME
+
+
+@pytest.mark.parametrize("full_time", [True, False])
+def test_who_says_at_once_that_time_is_over_has_failed(full_time: bool) -> None:
+    assert meaning_of(Code.DEADLINE_EXCEEDED, "", expired=False, full_time=full_time, moved=True) is Meaning.FAILED
+
+
+def test_what_comes_back_long_after_its_time_is_no_strike() -> None:
+    assert meaning_of(Code.DEADLINE_EXCEEDED, "", expired=True, full_time=True, late=True) is Meaning.SLOW
 
 
 @pytest.mark.parametrize("reason", ["", WorkerReason.WRONG_PASSWORD])
 def test_a_password_refused_is_a_cause_of_its_own(reason: str) -> None:
-    assert meaning_of(Code.UNAUTHENTICATED, reason, full_time=True) is Meaning.AUTH
+    assert meaning_of(Code.UNAUTHENTICATED, reason, expired=True, full_time=True) is Meaning.AUTH
 
 
 @pytest.mark.parametrize(
@@ -62,15 +71,15 @@ def test_a_password_refused_is_a_cause_of_its_own(reason: str) -> None:
     ],
 )
 def test_a_worker_that_takes_itself_out_says_why(reason: str, cause: Cause) -> None:
-    assert meaning_of(Code.UNAVAILABLE, reason, full_time=True) is Meaning.TOOK_ITSELF_OUT
+    assert meaning_of(Code.UNAVAILABLE, reason, expired=True, full_time=True) is Meaning.TOOK_ITSELF_OUT
     assert cause_of(reason) is cause
     assert cause_of(reason.lower()) is cause, "the same word as in its status"
 
 
 def test_draining_and_busy_are_told_by_the_workers_own_reason() -> None:
-    assert meaning_of(Code.UNAVAILABLE, WorkerReason.DRAINING, full_time=True) is Meaning.DRAINING
-    assert meaning_of(Code.RESOURCE_EXHAUSTED, WorkerReason.BUSY, full_time=True) is Meaning.BUSY
-    assert meaning_of(Code.INTERNAL, WorkerReason.BUSY, full_time=True) is Meaning.FAILED, (
+    assert meaning_of(Code.UNAVAILABLE, WorkerReason.DRAINING, expired=True, full_time=True) is Meaning.DRAINING
+    assert meaning_of(Code.RESOURCE_EXHAUSTED, WorkerReason.BUSY, expired=True, full_time=True) is Meaning.BUSY
+    assert meaning_of(Code.INTERNAL, WorkerReason.BUSY, expired=True, full_time=True) is Meaning.FAILED, (
         "the wrong code for that reason"
     )
 
