@@ -16,9 +16,9 @@ from hairmesh.watch.loop import Exit
 from hairmesh.watch.options import SECRET_VARIABLE, Kind
 from hairmesh.watch.target import TargetError
 from tests.fakes.comfyui import FakeComfyUi
-from tests.fakes.http import Response
+from tests.fakes.http import HttpServer, Request, Response
 from tests.fakes.vllm import FakeVllm
-from tests.hairmesh.watching import last_line, options, until, watch
+from tests.hairmesh.watching import INTERVAL_S, last_line, options, until, watch
 from worker.health.watchdog.looks import Answer, CanaryResult
 
 
@@ -185,6 +185,7 @@ async def test_comfyui_is_read_over_its_own_routes(capsys: pytest.CaptureFixture
         ("ftp://127.0.0.1:1", {}, "no URL of a server"),
         ("127.0.0.1:8000", {}, "URL"),
         ("http://127.0.0.1:8000/v1", {}, "without a path"),
+        ("http://127.0.0.1:8000?key=secret", {}, "without a path"),
         ("http://127.0.0.1:1", {"interval_s": 1.0, "grace_s": 1.5}, "--interval is too long"),
         ("127.0.0.1", {"kind": Kind.WORKER}, "host:port"),
         ("http://127.0.0.1:1", {"kind": Kind.WORKER}, "a worker is host:port, without http://"),
@@ -210,6 +211,70 @@ async def test_a_secret_goes_over_a_network_in_plain_text_only_in_words(
     with pytest.raises(TargetError, match="plain text"):
         build.target(options(url, kind))
     await build.target(options(url, kind, insecure=True)).close()
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("secret", ["pässword", "two\nlines"])
+async def test_a_secret_that_no_header_carries_is_refused_and_not_shown(
+    kind: Kind, secret: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "key"
+    file.write_text(secret)
+    url = "127.0.0.1:1" if kind is Kind.WORKER else "http://127.0.0.1:1"
+    with pytest.raises(TargetError, match="the secret: only printable ASCII") as from_file:
+        build.target(options(url, kind, secret_file=file))
+    monkeypatch.setenv(SECRET_VARIABLE, secret)
+    with pytest.raises(TargetError, match="the secret: only printable ASCII") as from_environment:
+        build.target(options(url, kind))
+    assert secret not in f"{from_file.value}{from_environment.value}"
+
+
+async def test_a_model_list_of_two_hundred_thousand_brackets_is_no_list(capsys: pytest.CaptureFixture[str]) -> None:
+    async def answer(_request: Request) -> Response:
+        return Response(body=b"[" * 200_000)
+
+    server = HttpServer(answer)
+    await server.open()
+    assert await watch(options(server.url, proxy=True)) is Exit.DEGRADED
+    assert "no JSON" in last_line(capsys)["why"]
+    await server.close()
+
+
+class UnevenVllm(FakeVllm):
+    """Every other look is answered late, though well within its time."""
+
+    late = False
+
+    async def _handle(self, request: Request) -> Response:
+        if request.path == "/metrics":
+            self.late = not self.late
+            await asyncio.sleep(0.75 * INTERVAL_S if self.late else 0.0)
+        return await super()._handle(request)
+
+
+async def test_a_stuck_server_that_answers_unevenly_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    async with UnevenVllm() as server:
+        server.work(1e6)
+        server.hang()
+        assert await watch(options(server.http.url)) is Exit.SICK
+    assert last_line(capsys)["verdict"] == "stalled"
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+async def test_names_from_a_server_are_one_short_line_whatever_they_hold(
+    vllm: FakeVllm, capsys: pytest.CaptureFixture[str], *, as_json: bool
+) -> None:
+    forged = "\x1b[2J\x9b31m\u202e" + "x" * 100_000
+    stuck = f'{{engine="{forged}"}}'
+    text = (
+        f"vllm:num_requests_running{stuck} 1\nvllm:num_requests_waiting{stuck} 0\n"
+        f"vllm:iteration_tokens_total_count{stuck} 5\n"
+    )
+    vllm.metrics = Response(body=text.encode(), kind="text/plain")
+    assert await watch(options(vllm.http.url), as_json=as_json) is Exit.WELL  # a canary refutes what stands still
+    said = capsys.readouterr().out
+    assert "still for" in said
+    assert all(line.isprintable() and len(line) < 2_000 for line in said.split("\n"))
 
 
 async def test_refused_and_unreachable_are_told_apart() -> None:

@@ -16,10 +16,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from hairmesh.watch import lines, lock, restart
+from hairmesh.watch import lines, restart
 from hairmesh.watch.loop import Exit
 from hairmesh.watch.options import SECRET_VARIABLE
-from hairmesh.watch.target import Place, TargetError
+from hairmesh.watch.target import TargetError
 from tests.fakes.vllm import FakeVllm
 from tests.hairmesh.watching import last_line, options, until, watch
 from worker.health.verdict import Verdict
@@ -128,30 +128,6 @@ def test_exit_status_of_wrong_usage() -> None:
     assert run("--help").returncode == 0
 
 
-def test_a_second_watchdog_that_would_act_is_turned_away_and_one_that_looks_is_not() -> None:
-    url = f"http://127.0.0.1:{free_port()}"
-    with lock.only_one(Place("vllm", "127.0.0.1", int(url.rpartition(":")[2]))):
-        second = run("vllm", url, "--once", "--restart-cmd", "true", "--act")
-        assert second.returncode == Exit.LOCK_HELD
-        assert "another watchdog acts on vllm" in second.stderr
-        assert run("vllm", url, "--once", "--interval", "0.05").returncode == Exit.SICK
-        localhost = url.replace("127.0.0.1", "localhost")
-        assert run("vllm", localhost, "--once", "--restart-cmd", "true", "--act").returncode == Exit.LOCK_HELD
-    third = run("vllm", url, "--once", "--restart-cmd", "true", "--act", "--interval", "0.05")
-    assert third.returncode == Exit.SICK
-
-
-def test_a_lock_ends_with_the_process_that_holds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "lock_dir", lambda: tmp_path)
-    one, other = Place("vllm", "127.0.0.1", 1), Place("comfyui", "127.0.0.1", 1)
-    with lock.only_one(one), pytest.raises(lock.LockHeldError), lock.only_one(one):
-        pass
-    with lock.only_one(one), lock.only_one(other), lock.only_one(one._replace(port=2)):
-        pass
-    with lock.only_one(one):
-        pass
-
-
 def test_sigterm_ends_it_in_order() -> None:
     url = f"http://127.0.0.1:{free_port()}"
     command = [str(PROGRAM), "watch", "vllm", url, "--interval", "0.1", "--json"]
@@ -164,13 +140,34 @@ def test_sigterm_ends_it_in_order() -> None:
     assert json.loads(rest[-1])["event"] == "ends by a signal"
 
 
-async def test_a_signal_lets_a_restart_that_has_begun_end(vllm: FakeVllm, tmp_path: Path) -> None:
+async def test_a_signal_before_it_is_known_how_the_server_is_is_no_good_news(
+    vllm: FakeVllm, capsys: pytest.CaptureFixture[str]
+) -> None:
+    vllm.work(1e6)
+    vllm.hang()
+    watching = asyncio.create_task(watch(options(vllm.http.url, grace_s=60.0)))
+    said = ""
+    async with asyncio.timeout(30):
+        while "busy" not in said:
+            said += capsys.readouterr().out
+            await asyncio.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await watching is Exit.DEGRADED
+
+
+async def test_signals_let_a_restart_that_has_begun_end(vllm: FakeVllm, tmp_path: Path) -> None:
+    """However many: an impatient supervisor, a Ctrl-C."""
     vllm.work(1e6)
     vllm.hang()
     begun, ended = tmp_path / "begun", tmp_path / "ended"
     command = restart.parse_command(f"sh -c 'touch {begun}; sleep 1; touch {ended}'")
     watching = asyncio.create_task(watch(options(vllm.http.url, once=False), command))
     await until(begun.exists)
-    os.kill(os.getpid(), signal.SIGTERM)
+    sent = 0
+    while not ended.exists() and not watching.done():
+        os.kill(os.getpid(), (signal.SIGTERM, signal.SIGINT)[sent % 2])
+        sent += 1
+        await asyncio.sleep(0.05)
     assert await watching is Exit.WELL
     assert ended.exists()
+    assert sent > 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tests.fakes.vllm_engine import VllmServer
 from tests.fakes.vllm_metrics import Flavour, render
@@ -35,6 +36,10 @@ class Watched:
         self.text = text
         self.answer: Answer | None = None
         """Instead of metrics, while set."""
+        self.took_s = 0.0
+        """Of every look."""
+        self.clock_ahead_s = 0.0
+        """Of our clock, by which ages are told, before the server's."""
         self.canary_error = False
         """Whether the server refuses test requests, as it does without its API key."""
         self.canaries: list[float] = []
@@ -53,7 +58,7 @@ class Watched:
         """Look once, and do what follows."""
         self.server.advance(at_s)
         self._hear(at_s)
-        decision = self._dog.see(self._seen(at_s))
+        decision = self._dog.see(replace(self._seen(at_s), took_s=self.took_s))
         if decision.action is Action.CANARY:
             self.canaries.append(at_s)
             self._dog.canaries_sent(at_s, decision.finding.ask)
@@ -71,7 +76,7 @@ class Watched:
         if self.answer is not None:
             return Look(at_s, self.answer, problem="metrics: HTTP 500")
         written = render(self.server.engines, self.flavour, EPOCH_S + self.server.started_s)
-        now_epoch_s = EPOCH_S + at_s
+        now_epoch_s = EPOCH_S + at_s + self.clock_ahead_s
         return read_metrics(self.text(written), at_s=at_s, now_epoch_s=now_epoch_s, grace_s=self.limits.grace_s)
 
     def _ask(self, at_s: float, name: str) -> None:

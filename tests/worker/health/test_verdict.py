@@ -59,6 +59,14 @@ def test_late_reading_starts_anew() -> None:
     assert set(verdicts(*readings)) == {Verdict.BUSY}
 
 
+def test_a_reading_is_late_only_after_it_was_due() -> None:
+    """Whoever asked in vain meanwhile moved that."""
+    memory = follow(*every_second(WORKING, 3))[-1].memory
+    after_a_gap = replace(WORKING, at_s=5.0)
+    assert judge(memory, after_a_gap, period_s=PERIOD_S).still_s == 0.0
+    assert judge(replace(memory, due_s=5.0), after_a_gap, period_s=PERIOD_S).still_s == 5.0
+
+
 def test_idle_time_is_no_stillness() -> None:
     readings = [*every_second(IDLE, 60), *every_second(WORKING, 4, start_s=60.0)]
     assert verdicts(*readings) == [Verdict.IDLE] * 60 + [Verdict.BUSY] * 4

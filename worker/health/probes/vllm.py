@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
+from hairmesh.plain import NAME_CHARACTERS, printable
 from worker.health.verdict import Reading
 from worker.health.watchdog.looks import Answer, Look
 
@@ -105,7 +106,8 @@ def _series(text: str) -> tuple[dict[str, Series], float | None, int]:
                 start_time_s = sample.value
             else:
                 name = found["name"] if found["name"] == STEPS else found["name"].removesuffix(TOTAL)
-                series[name][sample.labels.get(ENGINE_LABEL, "")] += sample.value
+                engine = printable(sample.labels.get(ENGINE_LABEL, ""), NAME_CHARACTERS)
+                series[name][engine] += sample.value
     return dict(series), start_time_s, damaged
 
 

@@ -230,6 +230,9 @@ class Server:
             return [engine.name for engine in engines]
         return [engine.name for engine in engines if engine.suspicious and not self._is_asked(engine)]
 
+    def _is_answered(self, engine: _Engine) -> bool:
+        return engine.suspicious and self._canaries.of(engine.name).result is CanaryResult.PASSED
+
     def _is_asked(self, engine: _Engine) -> bool:
         canary = self._canaries.of(engine.name)
         return canary.is_silent and canary.is_still(engine.name, engine.reading.counter)
@@ -237,7 +240,7 @@ class Server:
     def _is_conclusive(self, verdict: Verdict, engines: list[_Engine], now_s: float) -> bool:
         match verdict:
             case Verdict.BUSY:
-                return all(engine.judgement.moved for engine in engines if engine.works)
+                return all(engine.judgement.moved or self._is_answered(engine) for engine in engines if engine.works)
             case Verdict.IDLE | Verdict.UNKNOWN:
                 if not self._possible or self._canaries.have_answered:
                     return True

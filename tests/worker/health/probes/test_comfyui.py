@@ -110,3 +110,10 @@ def test_a_real_servers_answers_are_read() -> None:
     fake = FakeComfyUi()
     assert fake.stats().keys() == stats.keys()
     assert fake.stats()["devices"][0].keys() == stats["devices"][0].keys()
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "1e999", "-Infinity", "NaN", '"much"', "[" * 900 + "]" * 900])
+def test_memory_that_is_no_number_is_unreadable_and_no_movement(number: str) -> None:
+    stats = json.loads(f'{{"devices": [{{"type": "cuda", "torch_vram_total": {number}, "torch_vram_free": 1}}]}}')
+    queue: dict[str, list[Any]] = {"queue_running": [], "queue_pending": []}
+    assert read_answers(queue, {}, stats, at_s=0.0, grace_s=GRACE_S).answer is Answer.UNREADABLE

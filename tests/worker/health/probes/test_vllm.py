@@ -62,6 +62,14 @@ def test_engines_are_told_apart() -> None:
     assert {name: reading.in_flight for name, reading in readings.items()} == {"0": 2, "1": 2}
 
 
+def test_several_engines_with_ranks_can_be_asked_by_name() -> None:
+    text = render(at_work(engines=2).engines, Flavour.V1, START_EPOCH_S)
+    nobody = look(text).nobody
+    assert nobody not in {"", "0", "1"}
+    assert look(text.replace('engine="1"', 'engine="decode"')).nobody == ""
+    assert look(render(at_work().engines, Flavour.V1, START_EPOCH_S)).nobody == ""
+
+
 def test_b83_series_of_several_processes_are_summed_by_engine() -> None:
     lines = [f'vllm:num_requests_running{{engine="0",model_name="m",pid="{pid}"}} 0.0' for pid in range(8)]
     lines[5] = 'vllm:num_requests_running{engine="0",model_name="m",pid="5"} 3.0'
@@ -105,7 +113,7 @@ def test_what_is_no_metrics_is_unreadable_and_named(text: str, problem: str) -> 
     assert (seen.answer, seen.problem, seen.engines) == (Answer.UNREADABLE, problem, {})
 
 
-@pytest.mark.parametrize("value", ["NaN", "+Inf", "", "many"])
+@pytest.mark.parametrize("value", ["NaN", "+Inf", "1e308", "-1e16", "", "many"])
 def test_damaged_lines_of_ours_are_left_out_and_counted(value: str) -> None:
     text = f"vllm:num_requests_running 1\nvllm:num_requests_waiting 0\nvllm:iteration_tokens_total_count {value}\n"
     seen = look(text)
@@ -117,3 +125,10 @@ def test_damaged_lines_of_ours_are_left_out_and_counted(value: str) -> None:
 def test_a_clock_that_is_behind_makes_nothing_older_than_now() -> None:
     text = render(at_work().engines, Flavour.V1, START_EPOCH_S + 9_999.0)
     assert look(text).age_s == 0.0
+
+
+def test_numbers_that_only_together_are_too_large_do_no_harm() -> None:
+    many = "vllm:num_requests_running 1e308\nvllm:generation_tokens_total 1e308\nvllm:prompt_tokens_total 1e308\n" * 2
+    seen = look(f"{many}vllm:num_requests_waiting 1\n")
+    assert (only(seen).in_flight, only(seen).waiting) == (0, 1)
+    assert "6 lines damaged" in seen.problem

@@ -83,3 +83,18 @@ def test_without_password_only_liveness_is_known(dog: Watchdog) -> None:
     assert (alive.verdict, alive.outcome) == (Verdict.UNKNOWN, Outcome.DEGRADED)
     dog.see(read_liveness(live=False, at_s=10.0))
     assert dog.see(read_liveness(live=False, at_s=20.0)).finding.verdict is Verdict.STALLED
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_counter_that_is_no_number_is_none(number: float) -> None:
+    said = status()
+    said.checks[0].evidence["step_counter"] = number
+    assert look(said, 0.0).engines[""].counter is None
+
+
+def test_a_workers_words_are_one_short_line_whatever_they_hold(dog: Watchdog) -> None:
+    forged = ("\x1b[2J\x1b]52;c;ZXZpbA==\x07disk\n2026-01-01 worker x: BUSY", "\u202e\x9b", "x" * 1_000_000)
+    for said in (status(reasons=forged), status(live=False, reasons=forged)):
+        why = dog.see(look(said, 0.0)).finding.why
+        assert why.isprintable()
+        assert len(why) < 1_200
