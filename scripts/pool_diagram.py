@@ -29,8 +29,8 @@ BY_CALLS = {passive.Meaning.AUTH: Cause.AUTH, passive.Meaning.FAILED: Cause.PASS
 """Causes that calls bring about, and not the worker's own word."""
 BY_TIME = {
     passive.Meaning.SLOW: "`DEADLINE_EXCEEDED` after a full attempt's time, with progress reported after a share of"
-    f" {config.PROGRESS_SHARE:g} of it",
-    passive.Meaning.OUT_OF_TIME: "`DEADLINE_EXCEEDED` before a full attempt's time",
+    f" {config.PROGRESS_SHARE:g} of it; or more than {config.LATE_S:g} s after its time",
+    passive.Meaning.OUT_OF_TIME: "`DEADLINE_EXCEEDED` after a time shorter than a full attempt's",
 }
 """What `passive.meaning_of` tells apart by time and progress, not by code and reason."""
 
