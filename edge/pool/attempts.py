@@ -173,7 +173,7 @@ class Attempts:
     def _judge_worker(self, endpoint: Endpoint, request: Request, meaning: Meaning, event: ev.CallEnded) -> None:
         """What an attempt that was not answered does to its worker."""
         now_s = event.now_s
-        evidence = f"call: {event.code} {event.reason}".rstrip()
+        evidence = f"call: {event.code} {event.reason or event.transport}".rstrip()
         if meaning in {Meaning.FAILED, Meaning.AUTH}:
             endpoint.call_failed(
                 now_s,
@@ -225,6 +225,7 @@ class Attempts:
                     "attempt": request.attempts,
                     "code": str(event.code),
                     "reason": event.reason,
+                    "transport": event.transport,
                     "took_s": round(now_s - request.began_s, 3),
                     "retried": not refused,
                     "because": refused,

@@ -133,6 +133,8 @@ class CallEnded:
     """From `RetryInfo`, in s."""
     input_key: str = ""
     """Keyed hash of the call's input, for every end but a good one."""
+    transport: str = ""
+    """What gRPC itself says of an end without the worker's own word, short and printable; for log and operators."""
 
 
 @dataclass(frozen=True, slots=True)

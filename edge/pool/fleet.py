@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from edge.pool import config as fixed
@@ -182,6 +183,10 @@ class Fleet:
         now_s, endpoint = event.now_s, self.by_target.get(event.endpoint)
         if endpoint is None or not endpoint.probing:
             return  # it has left, or has come back since
+        lease = self._leases.on(endpoint.target)
+        if event.result is ev.ProbeResult.GOOD and lease is not None and lease.unaccounted:
+            evidence = f"no status says whether {lease.call_id} still holds its slot"
+            event = replace(event, result=ev.ProbeResult.ERROR, evidence=evidence)
         before, were_bad = endpoint.standing, endpoint.probes_bad
         endpoint.probe_ended(now_s, event.result, event.evidence)
         self.note_change(endpoint, before, now_s)
@@ -284,6 +289,7 @@ class Fleet:
         endpoint = self.by_target.get(event.endpoint)
         if endpoint is not None:
             endpoint.taken, endpoint.stage = False, ""
+            self._leases.unheard(endpoint.target)
             self.place(endpoint, event.now_s)
 
     def _probe_for_return(self, endpoint: Endpoint, now_s: float) -> None:

@@ -23,6 +23,13 @@ class Lease:
     """When its attempt ended without proof that the slot is free; None while it runs."""
     missed: bool = False
     """Left behind for so long that the log says so."""
+    seen: bool = False
+    """Left behind, and the status that can be read now shows it: the worker's thread computes on."""
+
+    @property
+    def unaccounted(self) -> bool:
+        """Nobody says what has become of it, for too long."""
+        return self.missed and not self.seen
 
 
 class Leases:
@@ -71,10 +78,19 @@ class Leases:
         lease.left_s = now_s
         return lease
 
+    def unheard(self, target: str) -> None:
+        """Its status can be read no longer."""
+        lease = self._held.get(target)
+        if lease is not None:
+            lease.seen = False
+
     def told(self, target: str, *, asked_s: float, call_id: str) -> bool:
         """A status asked for at `asked_s` shows `call_id` in the slot. Whether a lease left behind ended by it."""
         lease = self._held.get(target)
-        if lease is None or lease.left_s is None or asked_s < lease.left_s or call_id == lease.call_id:
+        if lease is None or lease.left_s is None or asked_s < lease.left_s:
+            return False
+        if call_id == lease.call_id:
+            lease.seen = True
             return False
         del self._held[target]
         return True

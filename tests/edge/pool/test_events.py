@@ -358,6 +358,7 @@ def test_a_client_that_leaves_and_one_with_little_time_are_no_strikes() -> None:
 def test_probes_inside_a_cooldown_change_nothing_and_one_comes_at_its_end() -> None:
     bench = Bench(A, B).online()
     bench.ended(bench.call(1.0), 2.0, ev.Code.INTERNAL)
+    bench.status(A, 2.1)
     over_s = bench[A].cooldown_until_s
     for now_s, result in ((10.0, GOOD), (20.0, SILENT), (30.0, SILENT), (40.0, GOOD)):
         bench.tell(ev.Tick(now_s))
@@ -693,3 +694,38 @@ def test_a_late_failure_of_a_process_that_is_gone_twice_over_says_nothing() -> N
     bench.status(A, 4.5, boot_id="boot-3")
     bench.ended(call_id, 4.6, ev.Code.UNAVAILABLE)
     assert bench[A].state is State.UNKNOWN
+
+
+def test_a_slot_of_which_no_status_tells_takes_its_worker_out_until_one_does() -> None:
+    bench = Bench(A, B).online()
+    call_id = bench.call(2.0)
+    bench.tell(ev.CallGone(3.0, call_id))
+    bench.tell(ev.StatusLost(3.1, A))
+    for now_s in (30.0, 62.9):
+        bench.back(A, now_s)
+    assert bench[A].online
+    for now_s in (75.0, 80.0):
+        bench.back(A, now_s)
+    assert (bench[A].state, bench[A].evidence) == (
+        State.NOT_SERVING,
+        f"no status says whether {call_id} still holds its slot",
+    )
+    bench.status(A, 81.0, taken=True, call_id=call_id)
+    bench.back(A, 81.1)
+    bench.back(A, 83.0)
+    assert bench[A].online, "its thread computes on, and it says so"
+    bench.tell(ev.StatusLost(84.0, A))
+    for now_s in (93.0, 96.0):
+        bench.back(A, now_s)
+    assert not bench[A].online
+    bench.status(A, 97.0)
+    bench.back(A, 98.0)
+    assert bench[A].online
+
+
+def test_killed_and_frozen_can_be_told_apart() -> None:
+    bench = Bench(A, B).online()
+    call_id = bench.call(2.0)
+    bench.tell(ev.CallEnded(2.1, call_id, ev.Code.UNAVAILABLE, transport="Socket closed"))
+    assert bench[A].evidence == "call: UNAVAILABLE Socket closed"
+    assert bench.logs("attempt_failed")[0]["transport"] == "Socket closed"

@@ -439,6 +439,7 @@ def test_a_slot_left_behind_is_not_free_because_its_address_came_back() -> None:
     bench.tell(ev.Tick(4.0 + fixed.LEAVING_MAX_S))
     assert bench.logs("worker_left_with_slot_taken")
     bench.configure(190.0, A, B)
+    bench.status(A, 190.0, taken=True, call_id=call_id)
     probed_well(bench, A, 190.1)
     assert bench[A].online
     calls = [bench.call(191.0) for _ in range(2)]
