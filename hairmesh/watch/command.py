@@ -77,8 +77,8 @@ def watch(  # noqa: PLR0917
     `--restart-cmd` and `--act` it only says what it would do.
 
     Exit status with `--once`: **0** busy or idle, **1** stalled or dead, **2** not known (counters missing, slow,
-    unreachable), **3** another watchdog acts on this server, **4** the restart command failed, **64** wrong usage.
-    Without `--once` it runs until SIGTERM, then 0.
+    unreachable), **3** another watchdog acts on this server, **4** the restart command failed, **64** wrong usage,
+    **70** an error of its own. Without `--once` it runs until SIGTERM, then 0.
     """
     from hairmesh.watch import main  # noqa: PLC0415  (so that --help answers at once)
 

@@ -34,6 +34,8 @@ DECISIONS = "tests/worker/test_decisions.py::"
 VERDICT = "tests/worker/health/test_verdict.py::"
 CHECKS = "tests/worker/health/test_checks.py::"
 WATCHDOG_TESTS = "tests/worker/health/test_watchdog.py::"
+CLOCKS = "tests/worker/health/test_watchdog_clocks.py::"
+ENGINES = "tests/worker/health/test_watchdog_engines.py::"
 RESTARTS = "tests/worker/health/test_watchdog_restarts.py::"
 PASSWORDS = "tests/worker/test_passwords.py::"
 DISK_CHECK = "tests/worker/health/test_disk.py::"
@@ -595,6 +597,8 @@ REPORTS = (
         (
             f"{WATCHDOG_TESTS}test_b81_stale_gauges_after_a_mass_abort_are_refuted_by_the_canary",
             f"{WATCHDOG_TESTS}test_b81_a_canary_that_waits_behind_running_work_is_no_failure",
+            f"{ENGINES}test_b81_a_stale_engine_that_the_balancer_avoids_is_never_restarted_and_named",
+            f"{ENGINES}test_b81_a_stale_engine_that_can_be_asked_by_name_shows_its_step",
         ),
     ),
     Row(
@@ -613,6 +617,8 @@ REPORTS = (
         (
             f"{WATCHDOG_TESTS}test_b83_one_stuck_engine_is_seen_though_the_other_advances",
             f"{WATCHDOG_TESTS}test_b83_stale_gauges_of_one_engine_are_refuted_by_a_canary_each",
+            f"{ENGINES}test_b83_a_stuck_engine_is_asked_by_name_though_the_balancer_avoids_it",
+            f"{ENGINES}test_b83_a_stuck_engine_to_which_no_canary_comes_is_named_and_left_alone",
             "tests/hairmesh/test_watch.py::test_of_several_engines_the_stuck_one_is_named_and_each_gets_a_canary",
         ),
     ),
