@@ -1,6 +1,6 @@
 """A log that cannot be written, and every way in which workers make the edge log: no call, probe or stream is lost.
 
-The scenario runs in a process of its own, since logs are configured once per process.
+The scenario of a full disk runs in a process of its own, since logs are configured once per process.
 """
 
 from __future__ import annotations
@@ -9,19 +9,23 @@ import asyncio
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import grpc
+import pytest
 from hair.analysis.v1 import measure_pb2
 
-from edge.calls import Call
+from edge.calls import Call, CallFailedError
 from edge.pool.config import HealthCheckConfig, PoolConfig
+from edge.upstream import call_log
 from edge.upstream.channel import ChannelSecurity
 from edge.upstream.driver import Driver
 from hairmesh import logs
-from tests.edge.upstream.conftest import until
+from tests.edge.upstream.conftest import MakeDriver, MakeWorkers, until
 from tests.fakes.worker import PASSWORD, FakeWorker, Refuse
 
 ROOT = Path(__file__).parents[3]
+CALL = Call("Measure", measure_pb2.MeasureRequest(), "request-1")
 
 
 def test_every_event_has_its_effect_though_the_disk_of_the_log_is_full() -> None:
@@ -38,6 +42,32 @@ def test_every_event_has_its_effect_though_the_disk_of_the_log_is_full() -> None
     assert (process.stdout, process.returncode) == ("all is well\n", 0)
 
 
+class _Raises:
+    def info(self, *_: object, **__: object) -> NoReturn:
+        raise OSError("no log")
+
+    warning = info
+
+
+async def test_words_come_last_so_that_no_decision_is_lost_with_them(
+    workers: MakeWorkers, driver: MakeDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever an odd log handler does: one worker, one call that breaks it, one that waits and must be told."""
+    (worker,) = await workers(1)
+    hold = worker.hold(then=Refuse(grpc.StatusCode.INTERNAL, "WORKER_FAILED"))
+    mesh = await driver(worker.address, health=HealthCheckConfig(interval_seconds=3_600))
+    breaks, waits = (asyncio.create_task(mesh.call(CALL)) for _ in range(2))
+    await hold.started.wait()
+    await until(lambda: mesh.snapshot().waiting_fast == 1)
+    monkeypatch.setattr(call_log, "log", _Raises())
+    hold.release.set()
+    with pytest.raises(OSError, match="no log"):
+        await breaks
+    with pytest.raises(CallFailedError, match="NO_WORKER"):
+        async with asyncio.timeout(10):
+            await waits
+
+
 async def _scenario() -> None:
     failed: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failed.append(context))
@@ -50,8 +80,7 @@ async def _scenario() -> None:
     mesh = Driver(config, PASSWORD, seed=1)
 
     async def call() -> int:
-        call = Call("Measure", measure_pb2.MeasureRequest(), "request-1")
-        return (await mesh.call(call)).attempts
+        return (await mesh.call(CALL)).attempts
 
     await mesh.start()
     assert mesh.online().healthy == 3
