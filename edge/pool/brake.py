@@ -69,11 +69,16 @@ class _Outs:
         """How many different ones."""
         return len(self._inputs) - ("" in self._inputs)
 
+    @property
+    def without_a_call(self) -> int:
+        """How many went out by their own word, or by probes."""
+        return self._inputs[""]
+
     def shared_among(self, workers: int) -> bool:
         """Whether this is more than a coincidence, in a pool of so many."""
         if workers < fixed.BRAKE_WORKERS_MIN or len(self._times) <= fixed.BRAKE_SHARE * workers:
             return False
-        return self.inputs == 0 or self.inputs + self._inputs[""] >= fixed.SHARED_INPUTS
+        return self.inputs == 0 or self.inputs + self.without_a_call >= fixed.SHARED_INPUTS
 
 
 def _take(counter: Counter[str], key: str) -> None:
@@ -126,6 +131,7 @@ class Brake:
             "workers": [endpoint.target for endpoint in endpoints],
             "workers_total": self._fleet.size,
             "inputs": outs.inputs,
+            "without_a_call": outs.without_a_call,
         }
         self._outbox.add(ev.Log("warning", "shared_cause", facts))
         for endpoint in endpoints:

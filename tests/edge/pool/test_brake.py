@@ -202,7 +202,7 @@ def test_a_dependency_of_all_is_told_by_themselves_and_they_come_back_by_a_trial
     for target in (A, B):
         bench.status(target, 2.0, cause=ev.Cause.DEPENDENCY, evidence="dep_down:comfyui")
     assert bench.logs("shared_cause") == [
-        {"cause": "dependency", "workers": [A, B], "workers_total": 3, "inputs": 0},
+        {"cause": "dependency", "workers": [A, B], "workers_total": 3, "inputs": 0, "without_a_call": 2},
     ]
     assert bench.runs_on(bench.call(2.5)) == C, "who is well goes on as before"
     bench.status(C, 3.0, cause=ev.Cause.DEPENDENCY, taken=True, call_id="edge-1")
@@ -282,3 +282,33 @@ def test_cooldowns_that_were_short_stay_short_when_it_is_over() -> None:
     bench.ended(bench.call(15.0), 15.1, ev.Code.OK)
     assert not bench.pool.snapshot(15.2).braked
     assert bench[target].cooldown_left_s(15.2) <= 8
+
+
+def dependency_of_three_is_down(bench: Bench, now_s: float) -> Bench:
+    for target in FIVE[:3]:
+        bench.status(target, now_s, cause=ev.Cause.DEPENDENCY, evidence="dep_down:comfyui")
+    (alert,) = bench.logs("shared_cause")
+    assert (alert["cause"], alert["inputs"], alert["without_a_call"]) == ("dependency", 0, 3)
+    assert bench.history(FIVE[0])[0] == "shared cause dependency: back by a trial"
+    return bench
+
+
+def test_what_fails_for_another_reason_meanwhile_is_out_as_long_as_ever() -> None:
+    bench = dependency_of_three_is_down(pool(*FIVE), 2.0)
+    bench.ended(bench.call(3.0), 3.1, *FAILED)
+    assert bench[FIVE[3]].cooldown_left_s(3.1) >= 60
+    assert not bench[FIVE[3]].on_trial
+    assert len(bench.logs("worker_on_trial")) == 3
+
+
+def test_an_input_that_breaks_workers_of_another_cause_is_still_found_out() -> None:
+    bench = dependency_of_three_is_down(pool(*FIVE, max_retries=3), 2.0)
+    bench.answered(2.5)
+    poison = bench.call(3.0, photo="poison")
+    for now_s in (3.1, 3.2):
+        bench.ended(poison, now_s, *FAILED)
+    assert bench.logs("attempt_failed")[-1]["because"] == "its input broke two workers"
+    assert {line["worker"] for line in bench.logs("ejection_pardoned")} == set(FIVE[3:])
+    for target in FIVE[3:]:
+        bench.back(target, 4.0)
+    assert bench.reason(bench.call(5.0, photo="poison")) == "POISON_INPUT"

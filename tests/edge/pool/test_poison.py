@@ -487,3 +487,14 @@ def test_breaks_of_long_ago_hold_nobody() -> None:
     clients = Clients()
     clients.broke(a_break(0.0, "1", A))
     assert not clients.broke(a_break(fixed.POISON_S, "2", B))
+
+
+def test_whoever_is_let_go_is_held_no_longer_in_any_book() -> None:
+    clients = Clients()
+    for number, worker in enumerate((A, B)):
+        clients.broke(a_break(float(number), str(number), worker))
+    for _ in range(fixed.CLIENT_CALLS):
+        clients.went_well("c", "")
+    assert not clients.holds("c", 2.0)
+    assert not clients.held
+    clients.strike(a_break(0.0, "0", client="unknown by now"))

@@ -461,3 +461,13 @@ def test_only_so_many_are_remembered() -> None:
     assert former.take("w5:1", 2.0, kept_s=300.0) is not None
     assert former.take("w6:1", 302.0, kept_s=300.0) is None
     assert len(former) == 0
+
+
+def test_a_slot_left_behind_by_a_call_that_outlived_the_wait_is_given_up_as_well() -> None:
+    settings = DispatchConfig(growth_timeout_seconds=900)
+    bench = Bench(A, B, dispatch=settings).online()
+    running = bench.call(1.0, slow=True)
+    bench.configure(2.0, B, dispatch=settings)
+    bench.tell(ev.Tick(2.0 + fixed.LEAVING_MAX_S))
+    bench.tell(ev.CallGone(200.0, running))
+    assert told(bench.tell(ev.Tick(2.0 + 2 * fixed.LEAVING_MAX_S)), ev.Close) == [ev.Close(A)]
