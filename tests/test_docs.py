@@ -77,17 +77,30 @@ def logged(folder: str) -> tuple[Events, Events]:
             name = each.arg if isinstance(each, ast.keyword) else each.value if isinstance(each, ast.Constant) else None
             names[path.parent] |= {name} if isinstance(name, str) else set()
     for path, tree in trees.items():
-        for event, call in _log_calls(tree):
-            certain[event] |= {each.arg for each in call.keywords if each.arg} - {"exc_info"}
-            certain[event] |= {
-                key.value
-                for facts in call.args
-                if isinstance(facts, ast.Dict)
-                for key in facts.keys
-                if isinstance(key, ast.Constant) and isinstance(key.value, str)
-            }
-            near[event] |= names[path.parent]
+        for function in (each for each in ast.walk(tree) if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef))):
+            local = _dicts(function)
+            for event, call in _log_calls(function):
+                certain[event] |= {each.arg for each in call.keywords if each.arg} - {"exc_info"}
+                for facts in (*call.args, *(each.value for each in call.keywords if each.arg is None)):
+                    certain[event] |= _keys(facts) | local.get(getattr(facts, "id", ""), set())
+                near[event] |= names[path.parent]
     return certain, near
+
+
+def _dicts(function: ast.AST) -> dict[str, set[str]]:
+    """By variable: the keys of what is written out there."""
+    found = {}
+    for each in ast.walk(function):
+        if isinstance(each, (ast.Assign, ast.AnnAssign)) and each.value is not None:
+            target = each.targets[0] if isinstance(each, ast.Assign) else each.target
+            if isinstance(target, ast.Name):
+                found[target.id] = _keys(each.value)
+    return found
+
+
+def _keys(value: ast.expr) -> set[str]:
+    keys = value.keys if isinstance(value, ast.Dict) else []
+    return {key.value for key in keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
 
 
 def _log_calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
