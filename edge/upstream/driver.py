@@ -224,6 +224,7 @@ class Driver:
             reason=answer.reason,
             retry_after_s=answer.retry_after_s,
             input_key=self._fingerprints.of_input(call.message),
+            transport=answer.transport,
         )
 
     async def _attempt(self, call: Call, start: ev.Start, number: int) -> Reply | Refusal:

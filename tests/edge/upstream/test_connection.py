@@ -118,3 +118,17 @@ async def test_a_worker_that_was_gone_for_long_is_back_within_one_probe_interval
     await asyncio.sleep(2 * options["grpc.max_reconnect_backoff_ms"] / 1000)
     await worker.start()
     await until(lambda: mesh.online().healthy == 1, within_s=HealthCheckConfig().interval_seconds)
+
+
+async def test_the_log_says_how_the_connection_of_a_failed_attempt_ended(spawn: Spawn, driver: MakeDriver) -> None:
+    killed, other = await spawn(after_s=0.5), await spawn(after_s=0.5)
+    with capture_logs() as lines:
+        mesh = await driver(killed.address, other.address, primary_workers=(killed.address,))
+        running = asyncio.create_task(mesh.call(CALL))
+        await until(lambda: mesh.snapshot().endpoints[0].stage != "")
+        killed.process.kill()
+        assert (await running).worker == other.address
+    (failed,) = [line for line in lines if line["event"] == "attempt_failed"]
+    assert (failed["code"], failed["reason"], failed["transport"]) == ("UNAVAILABLE", "", "Socket closed")
+    ejected = next(line for line in lines if line.get("to") == "EJECTED")
+    assert ejected["evidence"] == "call: UNAVAILABLE Socket closed"
