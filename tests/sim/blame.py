@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from edge.pool import config as fixed
@@ -69,6 +70,8 @@ class SharedCause:
 
     def __init__(self) -> None:
         self.on = False
+        self.cause = ""
+        """The one that is shared, or was last."""
         self.ever_s = -math.inf
         """When it was last on."""
         self._outs: deque[tuple[float, str, str]] = deque()
@@ -93,13 +96,17 @@ class SharedCause:
         shared = len(last) > fixed.BRAKE_SHARE * workers and workers >= fixed.BRAKE_WORKERS_MIN
         return shared and len(set(last.values())) >= fixed.SHARED_INPUTS and not self.on
 
-    def begins(self, now_s: float, heard: dict[str, Heard], workers: list[str], total: int) -> str:
-        """The pool says so. What is wrong with that; empty when nothing is."""
-        self.on, self.ever_s = True, now_s
+    def begins(self, now_s: float, heard: dict[str, Heard], facts: Mapping[str, object]) -> str:
+        """The pool says so, with these facts. What is wrong with that; empty when nothing is."""
+        workers, total = facts["workers"], facts["workers_total"]
+        assert isinstance(workers, list)
+        assert isinstance(total, int)
+        self.on, self.cause, self.ever_s = True, str(facts["cause"]), now_s
         self._outs.clear()
         self._trial, self._trial_s = "", -math.inf
-        for each in heard.values():
-            each.shorten(fixed.BRAKE_COOLDOWN_S)
+        for worker in workers:
+            if worker in heard:
+                heard[worker].shorten(fixed.BRAKE_COOLDOWN_S)
         if total < fixed.BRAKE_WORKERS_MIN or len(workers) <= fixed.BRAKE_SHARE * total:
             return f"{len(workers)} of {total} workers are no shared cause"
         since_s = now_s - fixed.BRAKE_WINDOW_S

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tests.sim.rules import ViolationError
@@ -30,16 +30,3 @@ def check_books(edge: SimEdge, running: Mapping[str, Client]) -> None:
     }
     if books != truth:
         raise ViolationError("lost", f"{edge.clock.now_s:.6f} {edge.edge_id}: in the books {books}, in truth {truth}")
-
-
-def check_idle(edge: SimEdge, idle: set[str], clients: Iterable[Client]) -> None:
-    """A fast request that waits inside, beside a worker in `idle` that it may use and whose slot is free."""
-    snapshot = edge.pool.snapshot(edge.clock.now_s)
-    free = idle - {each.target for each in snapshot.endpoints if each.call_id}
-    if not free or snapshot.waiting_outside:
-        return
-    for client in clients:
-        stuck = free - client.failed_on
-        if client.waits and not client.slow and not client.capability and stuck:
-            where = f"{edge.clock.now_s:.6f} {edge.edge_id}"
-            raise ViolationError("idle", f"{where}: {client.call_id} waits, {sorted(stuck)} stand idle")

@@ -10,18 +10,21 @@ from typing import TYPE_CHECKING
 from edge.pool import config as fixed
 from edge.pool import events as ev
 from edge.pool.endpoint import Endpoint, State
+from hairmesh.wire import WorkerReason
 from tests.sim.blame import Poisons, SharedCause
-from tests.sim.books import check_books, check_idle
+from tests.sim.books import check_books
 from tests.sim.heard import OWN_WORDS, STRIKES, Heard
-from tests.sim.rules import ViolationError
+from tests.sim.held import Holds
+from tests.sim.patience import check_patience, check_time
+from tests.sim.rules import require
+from tests.sim.turns import check_idle, check_turn
 
 if TYPE_CHECKING:
     from tests.sim.edge import Client, SimEdge
 
-SLACK_S = 0.01
-"""By which an answer may be late, in s: what the wire takes."""
 CALLS = (ev.Submitted, ev.CallEnded, ev.CallGone, ev.Configured)
-_DIES_OF_POISON = frozenset({ev.Code.UNAVAILABLE, ev.Code.INTERNAL})
+_BY_INPUT = frozenset({ev.Code.UNAVAILABLE, ev.Code.INTERNAL, ev.Code.UNKNOWN, ev.Code.DATA_LOSS})
+"""Failures that an input can bring about."""
 ANSWERS = (ev.Start, ev.Finish, ev.Fail)
 
 
@@ -43,8 +46,7 @@ class Checks:
         self._poisons = Poisons()
         self._brake = SharedCause()
         self._password_s = -math.inf
-        self.held: set[str] = set()
-        """Clients that were ever held to one worker."""
+        self.holds = Holds()
         self._saved = fixed.RETRY_BURST
         """Retries in the budget."""
         self._spent_s = 0.0
@@ -57,8 +59,7 @@ class Checks:
         """By input: the workers that failed on it."""
 
     def _require(self, holds: object, invariant: str, message: str) -> None:
-        if not holds:
-            raise ViolationError(invariant, f"{self._clock.now_s:.6f} {self._edge.edge_id}: {message}")
+        require(self._edge, holds, invariant, message)
 
     # Events, before the pool hears of them
 
@@ -72,6 +73,7 @@ class Checks:
                 self._edge.open[call_id].moved_s = now_s
             case ev.StatusTold(endpoint=target) if target in self.heard:
                 self._saw(event)
+                self.holds.seen(target, event.boot_id, event.asked_s)
                 self.heard[target].status(event, ours=f"{self._edge.edge_id}-")
             case ev.HealthTold(_, target, serving) if target in self.heard and not serving:
                 self.heard[target].bad_news(now_s, "Watch")
@@ -127,7 +129,7 @@ class Checks:
 
     def submitted(self, client: Client) -> None:
         """A request arrives."""
-        client.condemned = self._poisons.condemned(client.input_key, self._clock.now_s)
+        client.known = self._edge.pool.minds_inputs or self._poisons.condemned(client.input_key, self._clock.now_s)
         self._saved = min(fixed.RETRY_BURST, self._saved + fixed.RETRY_SHARE)
 
     def ended(self, client: Client, target: str, code: ev.Code, reason: str, *, poisoned: bool) -> None:
@@ -136,16 +138,25 @@ class Checks:
         self._before = None
         self._brake.over(client.call_id)
         now_s, heard, began_s = self._clock.now_s, self.heard[target], client.started[-1][0]
-        poisoned &= code in _DIES_OF_POISON  # else it was cut off before, and knows nothing of that
+        poisoned &= code in _BY_INPUT  # else it was cut off before, and knows nothing of that
         own_word = code is ev.Code.UNAVAILABLE and reason in OWN_WORDS
         drains = code is ev.Code.UNAVAILABLE and reason == "DRAINING"
         strikes = code in STRIKES and not own_word and not drains
         if code is ev.Code.DEADLINE_EXCEEDED:
-            moving_s = began_s + fixed.PROGRESS_SHARE * client.attempt_s
-            strikes = self._full_time[client.call_id] and client.moved_s < moving_s
+            took_s, gave_s = now_s - began_s, client.attempt_s
+            moved, late = client.moved_s >= began_s + fixed.PROGRESS_SHARE * gave_s, took_s > gave_s + fixed.LATE_S
+            expired = took_s >= fixed.EXPIRED_SHARE * gave_s  # else the worker says so of its own accord
+            strikes = not expired or (self._full_time[client.call_id] and not moved and not late)
         self._blamed = target if strikes or own_word or drains else ""
         passed_on = code in {ev.Code.FAILED_PRECONDITION, ev.Code.INVALID_ARGUMENT} and reason != ""
         self._ended_ok[client.call_id] = code is ev.Code.OK or passed_on
+        input_failed = passed_on and reason == WorkerReason.INPUT_FAILED
+        on_trial = self._brake.on and target in self._on_trial()  # then nobody's input is to blame
+        if not heard.draining and not on_trial and (input_failed or (strikes and code in _BY_INPUT)):
+            died = code is ev.Code.UNAVAILABLE
+            self.holds.broke(client, target, now_s=now_s, boot=heard.boot, died=died)
+        if code is ev.Code.OK or (passed_on and not input_failed):
+            self.holds.went_well(client)
         if code is ev.Code.OK:
             heard.call_good()
             self._poisons.went_well()
@@ -162,51 +173,69 @@ class Checks:
     def _struck(self, client: Client, target: str, *, auth: bool, poisoned: bool) -> None:
         now_s, heard, began_s = self._clock.now_s, self.heard[target], client.started[-1][0]
         certain = heard.boot != "" and began_s >= heard.booted_s and not heard.draining
-        if not poisoned:
+        on_trial = self._brake.on and target in self._on_trial()
+        self.holds.something_broke(client.client_key, braked=self._brake.on)
+        if not poisoned or on_trial:
             self._poisons.something_else_broke()
-        elif certain and not self._brake.on and client.client_key not in self.held:
+        elif certain:
             client.broke += 1
-            self._poisons.broke(client.input_key, target, began_s=began_s, now_s=now_s)
-        if client.client_key in self.held or (auth and began_s <= self._password_s):
+            if not self.holds.may_be(client.client_key, now_s):
+                self._poisons.broke(client.input_key, target, began_s=began_s, now_s=now_s)
+        if auth and began_s <= self._password_s:
             heard.spared(now_s, began_s)
             return
         self._before = target, replace(heard, struck_by=[*heard.struck_by])
         self._broken_by.setdefault(client.input_key, set()).add(target)
         if certain and not auth and target in self._online:
             self._brake.out(now_s, target, client.input_key)
-        heard.struck(
-            now_s, began_s=began_s, auth=auth, shortest_s=fixed.BRAKE_COOLDOWN_S if self._brake.on else math.inf
-        )
-        heard.struck_by.append((client.input_key, client.client_key))
+        cause = ev.Cause.AUTH if auth else ev.Cause.PASSIVE
+        short = on_trial or (self._brake.on and self._brake.cause == cause)
+        shortest_s = fixed.BRAKE_COOLDOWN_S if short else math.inf
+        by = client.input_key, client.client_key
+        heard.struck(now_s, began_s=began_s, auth=auth, shortest_s=shortest_s, by=by)
+
+    def _on_trial(self) -> set[str]:
+        return {each.target for each in self._edge.pool.endpoints() if each.on_trial}
 
     def logged(self, log: ev.Log) -> None:
         """The pool says what it has concluded."""
         now_s, facts = self._clock.now_s, log.fields
-        if log.event == "client_held":
-            client = self._edge.clients[str(facts["call_id"])]
-            self.held.add(client.client_key)
-            if self._before is not None:  # the very call that shows it may be the client's doing as well
-                target, before = self._before
-                self.heard[target] = before
-                self._brake.not_out(target)
-                before.spared(now_s, client.started[-1][0])
-        elif log.event == "ejection_pardoned":
-            self._pardoned(str(facts["worker"]))
-        elif log.event == "shared_cause_over":
-            self._brake.ends(now_s)
-        elif log.event == "shared_cause":
-            workers, total = facts["workers"], facts["workers_total"]
-            assert isinstance(workers, list)
-            assert isinstance(total, int)
-            wrong = self._brake.begins(now_s, self.heard, workers, total)
-            self._require(not wrong, "brake", wrong)
+        match log.event:
+            case "client_held":
+                client = self._edge.clients[str(facts["call_id"])]
+                wrong = self.holds.begins(client, str(facts["worker"]), now_s)
+                self._require(not wrong, "held", wrong)
+            case "worker_spared":
+                self._spared(str(facts["worker"]), self._edge.clients[str(facts["call_id"])])
+            case "ejection_pardoned":
+                self._pardoned(str(facts["worker"]))
+            case "slot_not_returned":
+                self.heard[str(facts["worker"])].unaccounted = True
+            case "shared_cause":
+                self._poisons.something_else_broke()
+                self.holds.something_broke("", braked=True)
+                wrong = self._brake.begins(now_s, self.heard, facts)
+                self._require(not wrong, "brake", wrong)
+            case "shared_cause_over":
+                self._brake.ends(now_s)
+
+    def _spared(self, target: str, client: Client) -> None:
+        """A call is said to have failed by the fault of its client, which is held."""
+        held = self.holds.may_be(client.client_key, self._clock.now_s)
+        self._require(held, "cooldown", f"{target} is spared, and {client.client_key} is not held")
+        self._require(self._before, "cooldown", f"{target} is spared, and nothing failed on it")
+        if self._before is not None:
+            _, before = self._before
+            self.heard[target] = before
+            self._brake.not_out(target)
+            before.spared(self._clock.now_s, client.started[-1][0])
 
     def _pardoned(self, target: str) -> None:
         """An ejection is said to be the doing of an input, or of a held client."""
         heard = self.heard[target]
         for input_key, client_key in heard.struck_by:
             broken = self._broken_by.get(input_key, set())
-            known = len(broken) >= fixed.POISON_WORKERS or client_key in self.held
+            known = len(broken) >= fixed.POISON_WORKERS or self.holds.may_be(client_key, self._clock.now_s)
             self._require(known, "cooldown", f"{target} is pardoned for {input_key}, which broke {sorted(broken)}")
         heard.excused(self._clock.now_s)
 
@@ -225,14 +254,20 @@ class Checks:
         self._require(stays, "offline", f"{call}: it has left the configuration")
         self._require(endpoint.online, "monitor", f"{call}: {endpoint!r} does not count as online")
         self._require(target not in client.failed_on, "retry", f"{call}: it has failed there")
-        self._require(not client.condemned, "poison", f"{call}: its input has broken two workers")
+        condemned = client.known and self._poisons.condemned(client.input_key, now_s)
+        self._require(not condemned, "poison", f"{call}: its input has broken two workers")
         self._require(client.broke < fixed.POISON_WORKERS, "poison", f"{call}: it has broken two workers")
         if self._brake.on and endpoint.on_trial:
             wrong = self._brake.tries(client.call_id, now_s)
             self._require(not wrong, "brake", f"{call}: {wrong}")
         self._check_slot(call, target, heard)
-        self._check_time(client, start, call)
-        self._check_turn(client, endpoint, call)
+        check_time(self._edge, client, start, call)
+        check_turn(self._edge, self._running, client, endpoint, call)
+        if self.holds:
+            online = {each.target for each in self._edge.pool.endpoints() if each.online}
+            self.holds.online(online, self._edge.config.workers)  # it may be this very event that takes one out
+            wrong = self.holds.starts(client, target, now_s)
+            self._require(not wrong, "held", f"{call}: {wrong}")
         self._running[target] = client
         client.attempt_s, client.moved_s, client.seen = start.timeout_s, -math.inf, None
         full_s = self._edge.config.dispatch.attempt_timeout_s(slow=client.slow)
@@ -247,38 +282,6 @@ class Checks:
         self._require(not heard.taken, "slot", f"{call}: another edge is known to be there")
         self._require(heard.busy_until_s <= self._clock.now_s, "slot", f"{call}: it has just refused as busy")
 
-    def _check_time(self, client: Client, start: ev.Start, call: str) -> None:
-        full_s = self._edge.config.dispatch.attempt_timeout_s(slow=client.slow)
-        self._require(0 < start.timeout_s <= full_s, "patience", f"{call}: {start.timeout_s} s for an attempt")
-        late_s = self._clock.now_s + start.timeout_s - self._deadline_s(client)
-        self._require(late_s <= SLACK_S, "patience", f"{call}: may run {late_s} s past its deadline")
-
-    def _check_turn(self, client: Client, endpoint: Endpoint, call: str) -> None:
-        edge = self._edge
-        now_s, target = self._clock.now_s, endpoint.target
-        online = [each for each in edge.pool.endpoints() if each.online]
-        spill_s = edge.config.dispatch.spill_after_seconds
-        spilled = False
-        if not endpoint.primary:
-            better = {each.target for each in online if each.primary} - client.failed_on
-            spilled = spill_s is not None and now_s >= client.waits_since_s + spill_s
-            spilled |= client.client_key in self.held
-            self._require(not better or spilled, "priority", f"{call}: {sorted(better)} are online")
-        fast_waits = False
-        for other in edge.open.values():
-            if other.running_on or other is client or (other.slow and not client.slow):
-                continue
-            fast_waits |= not other.slow
-            if other.number > client.number or target in other.failed_on or spilled or other.client_key in self.held:
-                continue
-            if other.capability and other.capability not in self.heard[target].capabilities:
-                continue
-            self._require(False, "order", f"{call}: {other.call_id} came before")
-        if client.slow and fast_waits and not spilled:
-            sharing = [each for each in online if each.primary] or online
-            slow = sum(self._running[each.target].slow for each in sharing if each.target in self._running)
-            self._require(len(sharing) < 2 or slow + 1 < len(sharing), "share", f"{call}: the last one for fast calls")
-
     def _check_budget(self, call_id: str) -> None:
         """Whether an attempt that has just failed may be tried again; it is, when its request is still open."""
         client = self._edge.open.get(call_id)
@@ -292,15 +295,12 @@ class Checks:
         self._require(self._saved > 1 - 1e-6, "budget", f"{call_id}: a retry, and {self._saved:.3f} are left")
         self._saved -= 1
 
-    def answers(self, client: Client, answer: str) -> None:
-        """A request is to be answered."""
+    def answers(self, client: Client, answer: str, *, needed_s: float | None = None) -> None:
+        """A request is to be answered. `needed_s`: what it would take by measurements, where its patience is less."""
         call = f"{client.call_id}: {answer}"
         self._require(client.call_id in self._edge.open, "once", f"{call}, again or after it left")
         self._require(not client.running_on, "once", f"{call}, and it still runs")
-        at_s = max(self._deadline_s(client), self._clock.jumped_s)
-        self._require(self._clock.now_s <= at_s + SLACK_S, "patience", f"{call} after its deadline")
-        waited_s = max(client.waits_since_s + self._longest_wait_s(), client.ended_s, self._clock.jumped_s)
-        self._require(self._clock.now_s <= waited_s + SLACK_S, "patience", f"{call} after too long a wait")
+        check_patience(self._edge, client, answer, measured=needed_s is not None)
         online = any(endpoint.online for endpoint in self._edge.pool.endpoints())
         self._require(answer != "NO_WORKER" or not online, "monitor", f"{call}, but one is online")
         if answer == "ok":
@@ -315,14 +315,16 @@ class Checks:
         online = {endpoint.target for endpoint in endpoints if endpoint.online}
         for target in online:
             if why := self.heard[target].forbids(now_s):
-                name = "cooldown" if why == "cooldown" else "monitor"
-                raise ViolationError(name, f"{now_s:.6f} {edge.edge_id}: {target} counts as online: {why}")
+                self._require(False, why if why == "cooldown" else "monitor", f"{target} counts as online: {why}")
         for target in self._online - online - {self._blamed}:
-            why = self.heard[target].forbids(now_s) if target in self.heard else "closed"
-            self._require(why or target not in edge.config.workers, "needless", f"{target} is out for no reason")
+            heard = self.heard.get(target)
+            stated = heard is None or heard.unaccounted or heard.forbids(now_s)
+            self._require(stated or target not in edge.config.workers, "needless", f"{target} is out for no reason")
         for target in online - self._online:
             self.heard[target].returned()
         self._online = online
+        if self.holds:
+            self.holds.online(online, edge.config.workers)
         if isinstance(event, ev.CallEnded):
             self._check_brake(endpoints)
             ended = edge.clients[event.call_id].started[-1][1]
@@ -334,8 +336,7 @@ class Checks:
         if isinstance(event, CALLS) or any(isinstance(each, ANSWERS) for each in decisions):
             check_books(edge, self._running)
         if waiting and (idle := self._idle(endpoints)):
-            patient = [client for client in edge.open.values() if client.client_key not in self.held]
-            check_idle(edge, idle, patient)
+            check_idle(edge, self._running, idle, [each for each in endpoints if each.online])
 
     def _check_brake(self, endpoints: Sequence[Endpoint]) -> None:
         out = {each.target for each in endpoints if each.cause is ev.Cause.PASSIVE and each.state is State.EJECTED}
@@ -357,12 +358,3 @@ class Checks:
         if able and any(each.online and each.primary for each in endpoints):
             able = [each for each in able if each.primary]
         return {each.target for each in able}
-
-    def _deadline_s(self, client: Client) -> float:
-        dispatch = self._edge.config.dispatch
-        patience_s = dispatch.default_timeout_s(slow=client.slow) if client.timeout_s is None else client.timeout_s
-        return client.submitted_s + patience_s
-
-    def _longest_wait_s(self) -> float:
-        dispatch = self._edge.config.dispatch
-        return dispatch.max_queue_wait_seconds + dispatch.queue_wait_seconds

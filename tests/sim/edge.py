@@ -33,6 +33,7 @@ class Client:
     capability: str = ""
     input_key: str = ""
     client_key: str = ""
+    size_bytes: int = 0
     started: list[tuple[float, str]] = field(default_factory=list)
     waits_since_s: float = 0.0
     ended_s: float = -math.inf
@@ -53,8 +54,8 @@ class Client:
     retries: int = 0
     broke: int = 0
     """Workers that its input broke for certain."""
-    condemned: bool = False
-    """When it was submitted its input had to be refused."""
+    known: bool = False
+    """The pool knows its input."""
     rpc: Rpc | None = None
 
     @property
@@ -100,6 +101,7 @@ class SimEdge:
         """A client calls."""
         number, now_s = len(self.clients) + 1, self.clock.now_s
         client = Client(f"{self.edge_id}-{number}", slow, number, now_s, timeout_s, capability, input_key, client_key)
+        client.size_bytes = size_bytes
         client.waits_since_s = now_s
         self.clients[client.call_id] = self.open[client.call_id] = client
         self.checks.submitted(client)
@@ -165,7 +167,7 @@ class SimEdge:
                 self._answer(client, client.answer or "ok", attempts)
             case ev.Fail(call_id, reason, retry_after_s, _, attempts):
                 self.clients[call_id].retry_after_s = retry_after_s
-                self._answer(self.clients[call_id], reason, attempts)
+                self._answer(self.clients[call_id], reason, attempts, decision.needed_s)
             case ev.Open(target):
                 self._open(target)
             case ev.Close(target):
@@ -242,8 +244,8 @@ class SimEdge:
         self.checks.ended(client, target, code, reason, poisoned=poisoned)
         self.feed(ev.CallEnded(self.clock.now_s, client.call_id, code, reason, retry_after_s, input_key))
 
-    def _answer(self, client: Client, answer: str, attempts: int) -> None:
-        self.checks.answers(client, answer)
+    def _answer(self, client: Client, answer: str, attempts: int, needed_s: float | None = None) -> None:
+        self.checks.answers(client, answer, needed_s=needed_s)
         del self.open[client.call_id]
         client.answered_s, client.answer, client.attempts = self.clock.now_s, answer, attempts
 

@@ -66,8 +66,15 @@ def _slow(worker: SimWorker, fault: Fault) -> None:
 
 
 def _lie(worker: SimWorker, fault: Fault) -> None:
-    codes = (ev.Code.INTERNAL, ev.Code.UNKNOWN, ev.Code.UNAVAILABLE, ev.Code.ABORTED, ev.Code.CANCELLED)
-    code = _pick(fault, *codes)
+    code = _pick(
+        fault,
+        ev.Code.INTERNAL,
+        ev.Code.UNKNOWN,
+        ev.Code.UNAVAILABLE,
+        ev.Code.ABORTED,
+        ev.Code.CANCELLED,
+        ev.Code.DEADLINE_EXCEEDED,
+    )
     assert isinstance(code, ev.Code)
     worker.fails_with, worker.fails_because = code, ""
 

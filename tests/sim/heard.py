@@ -71,6 +71,8 @@ class Heard:
     draining: bool = False
     boot: str = ""
     booted_s: float = -math.inf
+    unaccounted: bool = False
+    """A call left its slot behind, and no status says for too long what has become of it."""
     taken: bool = False
     """The last status showed the call of another edge in its slot."""
     struck_by: list[tuple[str, str]] = field(default_factory=list)
@@ -135,6 +137,7 @@ class Heard:
             if self.draining:
                 self.bad_news(told.now_s, "new process")
             self.boot, self.draining = told.boot_id, False
+        self.unaccounted = False
         self.taken = told.taken and not told.call_id.startswith(ours)
         self.capabilities = told.capabilities
         if not told.taken:
@@ -160,8 +163,10 @@ class Heard:
             if self.goods >= fixed.DECAY_GOOD_CALLS:
                 self.goods, self.doublings, self.counted = 0, self.doublings - 1, False
 
-    def struck(self, now_s: float, *, began_s: float, auth: bool, shortest_s: float) -> None:
-        """A call begun at `began_s` failed by its fault; `shortest_s`: the cooldown that the brake allows, else inf."""
+    def struck(self, now_s: float, *, began_s: float, auth: bool, shortest_s: float, by: tuple[str, str]) -> None:
+        """A call begun at `began_s` failed by its fault; `shortest_s`: the cooldown that the brake allows, else inf.
+        `by`: its input and its client.
+        """
         self.struck_s, self.struck_began_s = now_s, max(self.struck_began_s, began_s)
         if self.draining:
             return
@@ -170,6 +175,7 @@ class Heard:
         if began_s < self.booted_s:  # on the last process
             self.spared(now_s, began_s)
             return
+        self.struck_by.append(by)
         health = self.health
         lasts_s = health.cooldown_seconds
         if not self.ejected:
@@ -185,12 +191,6 @@ class Heard:
             self.floor_s = max(self.floor_s, until_s)
         self.bad_news(now_s, "a call failed on it")
         self.ejected = True
-
-    def pardoned(self, now_s: float) -> None:
-        """What it was ejected for was not its doing: there is nothing to wait for, and no later cooldown is longer."""
-        self.end_cooldown(now_s)
-        self.doublings -= self.counted
-        self.counted = False
 
     def shorten(self, to_s: float) -> None:
         """A cause that many share: its cooldown is short, and counts for no later one."""

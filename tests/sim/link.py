@@ -298,9 +298,13 @@ class Link:
             self.clock.after(REOPEN_MAX_S, self._open_streams)
 
     def _status_asked(self, number: int) -> None:
-        if self.worker.alive and number == self._status_number and self.worker.knows(self.tokens):
+        if not self.worker.alive or number != self._status_number:
+            return
+        if self.worker.knows(self.tokens):
             self.status_open = True
             self.tell_status()
+        else:
+            self.clock.after(REOPEN_MAX_S, lambda: self.ask_status() if number == self._status_number else None)
 
     def _broken(self, wire: Wire) -> None:
         self._epoch += 1

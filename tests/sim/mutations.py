@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from edge.pool import clients, passive
 from edge.pool import config as fixed
 from edge.pool import endpoint as endpoints
 from edge.pool import events as ev
-from edge.pool import passive
-from edge.pool.admission import Admission, Request
+from edge.pool.admission import Admission, Place, Request
 from edge.pool.brake import Brake
+from edge.pool.clients import Clients
 from edge.pool.cooldown import Cooldown
 from edge.pool.dispatch import Dispatch
 from edge.pool.endpoint import Endpoint, State, Trigger
@@ -109,6 +110,17 @@ def _blind_to_others(original: Callable[..., None]) -> Callable[..., None]:
     return status_told
 
 
+def _free_later(original: Callable[..., None]) -> Callable[..., None]:
+    def status_told(self: Fleet, endpoint: Endpoint, event: ev.StatusTold, *, ours: bool) -> None:
+        place = self.place
+        with pytest.MonkeyPatch.context() as patch:
+            if not event.taken:
+                patch.setattr(self, "place", lambda each, now_s: None if each is endpoint else place(each, now_s))
+            original(self, endpoint, event, ours=ours)
+
+    return status_told
+
+
 def _one_is_enough(original: Callable[..., None]) -> Callable[..., None]:
     def probe_ended(self: Endpoint, now_s: float, result: ev.ProbeResult, evidence: str) -> None:
         self.bad_probes = self.health.unhealthy_threshold
@@ -146,6 +158,30 @@ def _keeps_all(original: Callable[..., None]) -> Callable[..., None]:
         self.kept = kept
 
     return finish
+
+
+def _never_mind(original: Callable[..., None]) -> Callable[..., None]:
+    """That a slot is free."""
+
+    def status_told(self: Fleet, endpoint: Endpoint, event: ev.StatusTold, *, ours: bool) -> None:
+        original(self, endpoint, event, ours=ours)
+        if not event.taken and endpoint.online:
+            self.ranks.place(endpoint, free=False, slow=False)
+
+    return status_told
+
+
+def _whoever(original: Callable[..., Endpoint | None]) -> Callable[..., Endpoint | None]:
+    return lambda self, tried=(), _capability="", **options: original(self, tried, "", **options)
+
+
+def _impatient(original: Callable[..., None]) -> Callable[..., None]:
+    """Waiting ends after a tenth of the time."""
+
+    def waits(self: Admission, request: Request, place: Place, give_up_s: float) -> None:
+        original(self, request, place, request.waits_since_s + (give_up_s - request.waits_since_s) / 10)
+
+    return waits
 
 
 MUTATIONS = (
@@ -267,7 +303,7 @@ MUTATIONS = (
         "a slot that is free again is given away at once",
         frozenset({"idle"}),
         ("others",),
-        _method(Fleet, "_busy_over", lambda *_: None),
+        _around(Fleet, "status_told", _free_later),
     ),
     Mutation(
         "one that has left the configuration gets no more calls",
@@ -298,6 +334,36 @@ MUTATIONS = (
         frozenset({"poison"}),
         ("slow",),
         _method(PoisonMemory, "refused_for_s", lambda *_: 0.0),
+    ),
+    Mutation(
+        "a client whose inputs break workers gets one of them",
+        frozenset({"held"}),
+        ("slow",),
+        _method(Dispatch, "_held_to", lambda *_: None),
+    ),
+    Mutation(
+        "one input that broke a worker holds nobody",
+        frozenset({"held"}),
+        ("slow",),
+        lambda patch: patch.setattr(clients, "_enough", bool),
+    ),
+    Mutation(
+        "a client is not locked out because its worker went down by itself",
+        frozenset({"held"}),
+        ("disk full", "crash", "freeze"),
+        _method(Clients, "put_out", lambda *_: True),
+    ),
+    Mutation(
+        "who asks for a capability gets it",
+        frozenset({"capability"}),
+        ("growth gone",),
+        _around(Ranks, "pick", _whoever),
+    ),
+    Mutation(
+        "BUSY is said after the agreed wait",
+        frozenset({"busy"}),
+        ("slow",),
+        _around(Admission, "_waits", _impatient),
     ),
     Mutation("what is over is forgotten", frozenset({"memory"}), (), _around(Requests, "finish", _keeps_all)),
 )

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from edge.pool.events import Code
 from tests.sim.clock import Ties
 from tests.sim.edge import Client, Trace
 from tests.sim.faults import FAULTS, Fault, all_over
@@ -97,7 +96,7 @@ class _Stage:
         for load in schedule.loads:
             if load.poison:
                 for worker in world.workers.values():
-                    worker.poisons[load.poison] = None if schedule.kills else Code.INTERNAL
+                    worker.poisons[load.poison] = schedule.poison_ends
 
     def run(self) -> None:
         """To the end."""
@@ -160,7 +159,7 @@ class _Stage:
                 timeout_s=chance.choice(load.patience_s),
                 size_bytes=chance.choice([100, 400]),
                 capability="growth" if slow and load.growth else "",
-                input_key=load.poison if load.poison and number % 4 == 0 else f"input {load.seed} {number}",
+                input_key=load.input_key(number),
                 client_key=load.seed,
             )
             if chance.random() < load.leaves:
@@ -218,6 +217,9 @@ class _Stage:
         """Nothing of the past is kept for ever."""
         world = self.world
         world.run(FORGETS_S)
+        for edge in world.edges:  # what is too old is forgotten when somebody asks
+            edge.submit(input_key="last input", client_key="last client")
+        world.run(WORKS_S)
         for edge in world.edges:
             kept = entries(edge.pool)
             allowed = self._fresh[edge.edge_id] + KEEPS + KEEPS_PER_ENDPOINT * len(edge.pool.endpoints())

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.sim.edge import SimEdge
+
 
 class ViolationError(AssertionError):
     """Something that must always hold did not."""
@@ -10,6 +15,12 @@ class ViolationError(AssertionError):
         super().__init__(f"{invariant}: {message}")
         self.invariant = invariant
         """Its name, one of `INVARIANTS`."""
+
+
+def require(edge: SimEdge, holds: object, invariant: str, message: str) -> None:
+    """Raises `ViolationError` when it does not hold at this moment of this edge."""
+    if not holds:
+        raise ViolationError(invariant, f"{edge.clock.now_s:.6f} {edge.edge_id}: {message}")
 
 
 INVARIANTS = {
@@ -22,6 +33,9 @@ INVARIANTS = {
     "order": "first come, first served within a class; no slow request overtakes a fast one",
     "share": "slow calls never hold every online worker while a fast one waits",
     "idle": "no worker that counts as online stands idle while a request waits that it may take",
+    "busy": "BUSY is said to who has waited as long as agreed, and at once only where there is no room for a body",
+    "held": "a client is held to one worker for inputs that broke two, gets that one, and is not locked out",
+    "capability": "who asks for a capability gets a worker that has it, if any is online",
     "priority": "backups only while no primary is online",
     "needless": "no worker is taken out without one of the stated reasons",
     "monitor": "what `/monitor` counts is what gets calls",

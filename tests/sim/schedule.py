@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from edge.pool.config import DispatchConfig, HealthCheckConfig, PoolConfig
+from edge.pool.events import Code
 from tests.sim.faults import FAULTS, SHARED, Fault
 
 GRID_S = 0.05
@@ -35,6 +36,16 @@ class Load:
     """Whether its slow calls ask for the capability."""
     poison: str
     """Input that breaks workers; empty: none of its inputs does."""
+    poison_every: int
+    """Every how many calls."""
+    variants: bool
+    """Whether each of these is another one, or all are the same."""
+
+    def input_key(self, number: int) -> str:
+        """Of the edge's call of this number."""
+        if not self.poison or number % self.poison_every:
+            return f"input {self.seed} {number}"
+        return f"{self.poison}/{number}" if self.variants else self.poison
 
     def __str__(self) -> str:
         when = f"{self.begins_s:.1f}+{self.lasts_s:.1f} s, {self.burst} per {self.every_s:.2f} s"
@@ -54,8 +65,8 @@ class Schedule:
     call_s: float
     slow_call_s: float
     step_s: float
-    kills: bool
-    """Whether poison kills the process, or is INTERNAL."""
+    poison_ends: Code | None
+    """How a call with poison ends; None: its process dies of it."""
     loads: tuple[Load, ...]
     faults: tuple[Fault, ...]
     over_s: float
@@ -73,7 +84,7 @@ class Schedule:
 
 def generate(seed: int, *, requests: int = REQUESTS, kinds: Sequence[str] = ()) -> Schedule:
     """The schedule of this seed. `kinds`: only these troubles, and some of them for certain."""
-    chance = random.Random(f"schedule {seed}")
+    chance, poisons = random.Random(f"schedule {seed}"), random.Random(f"poisons {seed}")
     workers = tuple(f"w{number}:1" for number in range(1, chance.choice([1, 2, 3, 3, 4, 5, 6]) + 1))
     call_s = chance.choice([0.05, 0.5, 0.5, 2.0])
     slow_call_s = chance.choice([call_s, 4.0, 12.0])
@@ -82,7 +93,7 @@ def generate(seed: int, *, requests: int = REQUESTS, kinds: Sequence[str] = ()) 
     work_s = requests * ((1 - slow) * call_s + slow * slow_call_s)
     active_s = min(max(work_s / len(workers) / chance.choice([0.2, 0.4, 0.7, 1.3]), 12.0), 240.0)
     edges = chance.choice([1, 1, 2, 3])
-    loads = _loads(chance, seed, edges=edges, requests=requests, active_s=active_s, slow=slow)
+    loads = _loads(chance, poisons, seed, edges=edges, requests=requests, active_s=active_s, slow=slow)
     return Schedule(
         seed=seed,
         requests=requests,
@@ -93,7 +104,7 @@ def generate(seed: int, *, requests: int = REQUESTS, kinds: Sequence[str] = ()) 
         call_s=call_s,
         slow_call_s=slow_call_s,
         step_s=chance.choice([0.1, 0.5, 2.0]),
-        kills=chance.random() < 0.5,
+        poison_ends=None if chance.random() < 0.5 else poisons.choice([Code.INTERNAL, Code.FAILED_PRECONDITION]),
         loads=tuple(loads),
         faults=tuple(_faults(chance, workers, edges=edges, active_s=active_s, kinds=kinds)),
         over_s=active_s,
@@ -133,7 +144,16 @@ def _grid(value_s: float) -> float:
     return round(round(value_s / GRID_S) * GRID_S, 6)
 
 
-def _loads(chance: random.Random, seed: int, *, edges: int, requests: int, active_s: float, slow: float) -> list[Load]:
+def _loads(
+    chance: random.Random,
+    poisons: random.Random,
+    seed: int,
+    *,
+    edges: int,
+    requests: int,
+    active_s: float,
+    slow: float,
+) -> list[Load]:
     count = chance.choice([1, 2, 3, 4]) + edges - 1
     poison = chance.random() < 0.4
     loads = []
@@ -155,6 +175,8 @@ def _loads(chance: random.Random, seed: int, *, edges: int, requests: int, activ
                 patience_s=chance.choice([(None,), (None,), (None, 0.3, 3.0, 30.0), (3.0,)]),
                 growth=chance.random() < 0.5,
                 poison=f"poison {number}" if poison and number == count - 1 else "",
+                poison_every=poisons.choice([1, 2, 4]),
+                variants=poisons.random() < 0.5,
             )
         )
     return loads

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from edge.pool import events as ev
+from hairmesh.wire import WorkerReason
 from tests.sim.clock import Clock
 from tests.sim.link import Link, Rpc
 
@@ -68,7 +69,7 @@ class SimWorker:
     """Passwords."""
     capabilities: frozenset[str] = frozenset()
     poisons: dict[str, ev.Code | None] = field(default_factory=dict)
-    """By input: how a call with it ends; None: the process dies of it."""
+    """By input, or by what stands before the `/` in its name: how a call with it ends; None: the process dies of it."""
     restarts_in_s: float | None = None
     """When a process that died of an input is replaced; None: never."""
     status_gap_s: float = 0.0
@@ -312,20 +313,18 @@ class SimWorker:
     def _end(self, job: Job, planned_s: float) -> None:
         if self.job is not job or self.frozen or job.ends_s != planned_s:
             return
-        rpc = job.rpc
-        if rpc is not None and rpc.input_key in self.poisons:
-            rpc.poisoned, code = True, self.poisons[rpc.input_key]
-            if code is None:
+        rpc, poison = job.rpc, "" if job.rpc is None else job.rpc.input_key.partition("/")[0]
+        code, reason = self.fails_with or ev.Code.OK, self.fails_because
+        if rpc is not None and poison in self.poisons:
+            rpc.poisoned, ends = True, self.poisons[poison]
+            if ends is None:
                 self.kill()
                 if self.restarts_in_s is not None:
                     self.clock.after(self.restarts_in_s, self.boot_up)
                 return
-        elif self.fails_with is not None:
-            code = self.fails_with
-        else:
-            code = ev.Code.OK
+            code, reason = ends, WorkerReason.INPUT_FAILED if ends is ev.Code.FAILED_PRECONDITION else ""
         self.job = None
         self.computed += 1
         self._tell_status()
         if rpc is not None:
-            rpc.answer(code, self.fails_because)
+            rpc.answer(code, reason)
