@@ -80,11 +80,11 @@ class Dispatch:
 
     def _give_workers(self, now_s: float) -> None:
         while self._fleet.ranks.any_free and self._give_round(now_s):
-            pass  # somebody gave up, which may have let another one in
+            pass  # somebody gave up, which may have let another one in, or there is nobody left to yield to
 
     def _give_round(self, now_s: float) -> bool:
-        """Whoever waits longest first; whether somebody gave up instead."""
-        ranks, gave_up = self._fleet.ranks, False
+        """Whoever waits longest first; whether it is worth another round."""
+        ranks, gave_up, yielded = self._fleet.ranks, False, False
         trial = self._brake.on and self._brake.allows_trial(now_s)
         in_vain = {False: False, True: False}
         """By lane: nobody is free for a request that may go anywhere."""
@@ -107,9 +107,10 @@ class Dispatch:
                 trial = trial and not endpoint.on_trial
                 if not ranks.any_free:
                     break
-            elif anywhere:
-                in_vain[request.slow] = True
-        return gave_up
+                continue
+            yielded |= endpoint is not None
+            in_vain[request.slow] |= anywhere
+        return gave_up or (yielded and self._admission.waiting(slow=False) == 0)
 
     def _must_yield(self, endpoint: Endpoint) -> bool:
         """Slow calls never hold every worker while a fast one waits, where there is more than one; nor the trial."""
