@@ -56,7 +56,7 @@ class Dispatch:
             endpoint = self._held_to(request, now_s)
             if endpoint is not None and endpoint.target in request.tried:
                 self._requests.fail(request, "WORKER_FAILED", now_s)
-            elif endpoint is not None and not endpoint.online:
+            elif endpoint is not None and not endpoint.online and not self._runs_on(endpoint, request.client_key):
                 back_s = endpoint.cooldown_left_s(now_s) or self._fleet.health.interval_seconds
                 self._requests.fail(request, "BUSY", now_s, retry_after_s=back_s)
             elif self._blame.holds(request, now_s):
@@ -72,11 +72,19 @@ class Dispatch:
         endpoint = self._fleet.by_target.get(clients.worker_of(request.client_key))
         out = endpoint is None or endpoint.leaving
         if endpoint is not None and not endpoint.online:  # it waits for what it has done, and for nothing else
-            out |= not clients.put_out(request.client_key, endpoint.target, endpoint.good_s)
+            done = clients.put_out(request.client_key, endpoint.target, endpoint.good_s)
+            out |= not (done or self._runs_on(endpoint, request.client_key))
         if out:
             clients.hold_to(request.client_key, "")
             return None
         return endpoint
+
+    def _runs_on(self, endpoint: Endpoint, client_key: str) -> bool:
+        """Whether a call of this client runs there, whose end will tell whether it took the worker out."""
+        lease = self._leases.on(endpoint.target)
+        return (
+            lease is not None and lease.left_s is None and self._requests.by_id[lease.call_id].client_key == client_key
+        )
 
     def _give_workers(self, now_s: float) -> None:
         while self._fleet.ranks.any_free and self._give_round(now_s):
