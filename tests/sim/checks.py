@@ -265,7 +265,7 @@ class Checks:
         check_turn(self._edge, self._running, client, endpoint, call)
         if self.holds:
             online = {each.target for each in self._edge.pool.endpoints() if each.online}
-            self.holds.online(online, self._edge.config.workers)  # it may be this very event that takes one out
+            self.holds.online(online, self._edge.config.workers, self._running)  # this very event may take one out
             wrong = self.holds.starts(client, target, now_s)
             self._require(not wrong, "held", f"{call}: {wrong}")
         self._running[target] = client
@@ -324,7 +324,7 @@ class Checks:
             self.heard[target].returned()
         self._online = online
         if self.holds:
-            self.holds.online(online, edge.config.workers)
+            self.holds.online(online, edge.config.workers, self._running)
         if isinstance(event, ev.CallEnded):
             self._check_brake(endpoints)
             ended = edge.clients[event.call_id].started[-1][1]

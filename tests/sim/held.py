@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -102,12 +102,15 @@ class Holds:
         if client_key in self._held:
             self._held[client_key].sure = False
 
-    def online(self, targets: set[str], workers: Collection[str]) -> None:
-        """Of the configured `workers` these are online. Whoever is held to another one may get a new one."""
-        for hold in self._held.values():
+    def online(self, targets: set[str], workers: Collection[str], running: Mapping[str, Client]) -> None:
+        """Of the configured `workers` these are online. Whoever is held to another one may get a new one, unless a call
+        of its runs there: its end will tell whether it is the reason. `running`: by worker.
+        """
+        for client_key, hold in self._held.items():
+            runs = hold.worker in running and running[hold.worker].client_key == client_key
             if hold.worker in targets:
                 hold.waits = False
-            elif not hold.waits or hold.worker not in workers:
+            elif hold.worker not in workers or not (hold.waits or runs):
                 hold.free = True
 
     def killed_its_worker(self, client_key: str) -> bool:

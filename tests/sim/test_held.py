@@ -10,6 +10,7 @@ from edge.pool import config as fixed
 from edge.pool import events as ev
 from edge.pool.config import DispatchConfig, PoolConfig
 from edge.pool.dispatch import Dispatch
+from edge.pool.manager import Pool
 from tests.sim.rules import ViolationError
 from tests.sim.world import World
 
@@ -53,3 +54,37 @@ def test_a_pool_in_which_held_clients_take_every_place_is_told(monkeypatch: pyte
     world = flooded(16)
     with pytest.raises(ViolationError, match="stand idle"):
         world.edges[0].submit(input_key="sound", client_key="sound")
+
+
+@pytest.mark.parametrize("call_first", [True, False])
+def test_one_death_does_not_lead_a_held_client_to_the_next_worker(call_first: bool) -> None:
+    """Whether the failed call is heard first, or that its worker is down."""
+    pool = Pool(PoolConfig(workers=WORKERS), seed=1, edge_id="edge")
+    started: list[ev.Start] = []
+
+    def feed(event: ev.Event) -> None:
+        for decision in pool.handle(event):
+            if isinstance(decision, ev.Probe):
+                pool.handle(ev.ProbeEnded(event.now_s, decision.endpoint, ev.ProbeResult.GOOD))
+            elif isinstance(decision, ev.Start):
+                started.append(decision)
+
+    def call(now_s: float, number: int) -> None:
+        feed(ev.Submitted(now_s, f"edge-{number}", client_key="uploader"))
+
+    feed(ev.Started(0.0))
+    feed(ev.Tick(0.5))
+    for worker in WORKERS:
+        feed(ev.StatusTold(0.5, worker, 0.5, "boot-1"))
+    for number in range(2):
+        call(1.0 + number, number)
+        failed = (ev.Code.FAILED_PRECONDITION, "INPUT_FAILED")
+        feed(ev.CallEnded(1.5 + number, f"edge-{number}", *failed, input_key=f"killer/{number}"))
+    call(5.0, 2)
+    call(5.0, 3)  # waits
+    died = ev.CallEnded(6.0, "edge-2", ev.Code.UNAVAILABLE, input_key="killer/2")
+    down = ev.HealthTold(6.0, started[-1].endpoint, serving=False)
+    for event in (died, down) if call_first else (down, died):
+        feed(event)
+    call(7.0, 4)
+    assert [start.call_id for start in started] == ["edge-0", "edge-1", "edge-2"]
