@@ -96,7 +96,7 @@ POOL = (
     Mutation(
         "an-impatient-client-is-the-workers-fault",
         "edge/pool/passive.py",
-        "    if code is Code.DEADLINE_EXCEEDED and not full_time:\n        return Meaning.OUT_OF_TIME\n",
+        "    if code is Code.DEADLINE_EXCEEDED and expired and not full_time:\n        return Meaning.OUT_OF_TIME\n",
         "",
         f"{NO_FAULT}test_b68_ten_of_each_in_a_row_and_no_strike",
     ),
