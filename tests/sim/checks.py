@@ -15,9 +15,9 @@ from tests.sim.blame import Poisons, SharedCause
 from tests.sim.books import check_books
 from tests.sim.heard import OWN_WORDS, STRIKES, Heard
 from tests.sim.held import Holds
-from tests.sim.patience import check_patience, check_time
+from tests.sim.patience import Budget, check_patience, check_time
 from tests.sim.rules import require
-from tests.sim.turns import check_idle, check_turn
+from tests.sim.turns import able_and_idle, check_idle, check_turn
 
 if TYPE_CHECKING:
     from tests.sim.edge import Client, SimEdge
@@ -47,9 +47,7 @@ class Checks:
         self._brake = SharedCause()
         self._password_s = -math.inf
         self.holds = Holds()
-        self._saved = fixed.RETRY_BURST
-        """Retries in the budget."""
-        self._spent_s = 0.0
+        self._budget = Budget()
         self._online: set[str] = set()
         self._blamed = ""
         """The worker that the event now handled speaks against."""
@@ -130,7 +128,7 @@ class Checks:
     def submitted(self, client: Client) -> None:
         """A request arrives."""
         client.known = self._edge.pool.minds_inputs or self._poisons.condemned(client.input_key, self._clock.now_s)
-        self._saved = min(fixed.RETRY_BURST, self._saved + fixed.RETRY_SHARE)
+        self._budget.submitted()
 
     def ended(self, client: Client, target: str, code: ev.Code, reason: str, *, poisoned: bool) -> None:
         """An attempt ended. `poisoned`: by what its input did to the worker."""
@@ -282,19 +280,6 @@ class Checks:
         self._require(not heard.taken, "slot", f"{call}: another edge is known to be there")
         self._require(heard.busy_until_s <= self._clock.now_s, "slot", f"{call}: it has just refused as busy")
 
-    def _check_budget(self, call_id: str) -> None:
-        """Whether an attempt that has just failed may be tried again; it is, when its request is still open."""
-        client = self._edge.open.get(call_id)
-        if client is None or len(client.failed_on) == client.retries:
-            return
-        now_s, most = self._clock.now_s, self._edge.config.dispatch.max_retries
-        client.retries = len(client.failed_on)
-        self._require(client.retries <= most, "budget", f"{call_id}: retry {client.retries} of {most}")
-        self._saved = min(fixed.RETRY_BURST, self._saved + (now_s - self._spent_s) * fixed.RETRY_FLOOR_PER_S)
-        self._spent_s = now_s
-        self._require(self._saved > 1 - 1e-6, "budget", f"{call_id}: a retry, and {self._saved:.3f} are left")
-        self._saved -= 1
-
     def answers(self, client: Client, answer: str, *, needed_s: float | None = None) -> None:
         """A request is to be answered. `needed_s`: what it would take by measurements, where its patience is less."""
         call = f"{client.call_id}: {answer}"
@@ -330,31 +315,20 @@ class Checks:
             ended = edge.clients[event.call_id].started[-1][1]
             if ended in self.heard and self.heard[ended].in_doubt:
                 self.heard[ended].settled(now_s, ejected=edge.state(ended) == State.EJECTED)
-            self._check_budget(event.call_id)
+            self._budget.check(edge, event.call_id)
         waiting = len(edge.open) - len(self._running)
         self._require(online or not waiting, "monitor", "requests wait, and nobody is online")
-        if isinstance(event, CALLS) or any(isinstance(each, ANSWERS) for each in decisions):
-            check_books(edge, self._running)
-        if waiting and (idle := self._idle(endpoints)):
-            check_idle(edge, self._running, idle, [each for each in endpoints if each.online])
+        idle = able_and_idle(edge, self._running, endpoints, braked=self._brake.on) if waiting else set()
+        books = isinstance(event, CALLS) or any(isinstance(each, ANSWERS) for each in decisions)
+        if not (books or idle):
+            return
+        snapshot = edge.pool.snapshot(now_s)
+        if books:
+            check_books(edge, snapshot, self._running)
+        if idle:
+            check_idle(edge, snapshot, self._running, idle, [each for each in endpoints if each.online])
 
     def _check_brake(self, endpoints: Sequence[Endpoint]) -> None:
         out = {each.target for each in endpoints if each.cause is ev.Cause.PASSIVE and each.state is State.EJECTED}
         must = self._brake.must_be_on(out, len(endpoints))
         self._require(not must, "brake", f"{sorted(out)} of {len(endpoints)} went out, and nobody says why")
-
-    def _idle(self, endpoints: Sequence[Endpoint]) -> set[str]:
-        """Those that may get a call now, but for slots that calls have left behind."""
-        now_s = self._clock.now_s
-        able = [
-            each
-            for each in endpoints
-            if each.online
-            and each.target not in self._running
-            and not self.heard[each.target].taken
-            and each.busy_until_s <= now_s
-            and not (self._brake.on and each.on_trial)
-        ]
-        if able and any(each.online and each.primary for each in endpoints):
-            able = [each for each in able if each.primary]
-        return {each.target for each in able}

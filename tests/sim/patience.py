@@ -1,4 +1,4 @@
-"""How long a request may wait and run, and when it may be told BUSY."""
+"""How long a request may wait and run, how often it may be tried again, and when it may be told BUSY."""
 
 from __future__ import annotations
 
@@ -49,6 +49,31 @@ def _check_busy(edge: SimEdge, client: Client, call: str) -> None:
     require(edge, holds.may_be(client.client_key, now_s), "busy", f"{call} after {waited_s:.3f} s")
     alone = held <= held_places(edge) and not holds.killed_its_worker(client.client_key)
     require(edge, not alone, "held", f"{call}: locked out, and {held} of held clients wait")
+
+
+class Budget:
+    """Of retries."""
+
+    def __init__(self) -> None:
+        self._saved = fixed.RETRY_BURST
+        self._spent_s = 0.0
+
+    def submitted(self) -> None:
+        """A request arrives."""
+        self._saved = min(fixed.RETRY_BURST, self._saved + fixed.RETRY_SHARE)
+
+    def check(self, edge: SimEdge, call_id: str) -> None:
+        """Whether an attempt that has just failed may be tried again; it is, when its request is still open."""
+        client = edge.open.get(call_id)
+        if client is None or len(client.failed_on) == client.retries:
+            return
+        now_s, most = edge.clock.now_s, edge.config.dispatch.max_retries
+        client.retries = len(client.failed_on)
+        require(edge, client.retries <= most, "budget", f"{call_id}: retry {client.retries} of {most}")
+        self._saved = min(fixed.RETRY_BURST, self._saved + (now_s - self._spent_s) * fixed.RETRY_FLOOR_PER_S)
+        self._spent_s = now_s
+        require(edge, self._saved > 1 - 1e-6, "budget", f"{call_id}: a retry, and {self._saved:.3f} are left")
+        self._saved -= 1
 
 
 def held_places(edge: SimEdge) -> int:

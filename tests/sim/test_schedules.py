@@ -14,7 +14,7 @@ from tests.sim.play import Report, play, replay_command, shrink
 from tests.sim.schedule import Schedule, generate
 
 CHUNK = 25
-SEEDS = 200
+SEEDS = 150
 LONG_SEEDS = 6000
 ORDERS = 40
 """Seeds that are played with every order of what falls into one moment."""

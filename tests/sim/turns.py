@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from edge.pool.endpoint import Endpoint
+from edge.pool.snapshot import PoolSnapshot
 from tests.sim.patience import held_places
 from tests.sim.rules import require
 
@@ -46,10 +47,34 @@ def check_turn(edge: SimEdge, running: Mapping[str, Client], client: Client, end
         require(edge, len(sharing) < 2 or slow + 1 < len(sharing), "share", f"{call}: the last one for fast calls")
 
 
-def check_idle(edge: SimEdge, running: Mapping[str, Client], idle: set[str], online: Sequence[Endpoint]) -> None:
+def able_and_idle(
+    edge: SimEdge, running: Mapping[str, Client], endpoints: Sequence[Endpoint], *, braked: bool
+) -> set[str]:
+    """Those that may get a call now, but for slots that calls have left behind. `running`: by worker."""
+    now_s, heard = edge.clock.now_s, edge.checks.heard
+    able = [
+        each
+        for each in endpoints
+        if each.online
+        and each.target not in running
+        and not heard[each.target].taken
+        and each.busy_until_s <= now_s
+        and not (braked and each.on_trial)
+    ]
+    if able and any(each.online and each.primary for each in endpoints):
+        able = [each for each in able if each.primary]
+    return {each.target for each in able}
+
+
+def check_idle(
+    edge: SimEdge,
+    snapshot: PoolSnapshot,
+    running: Mapping[str, Client],
+    idle: set[str],
+    online: Sequence[Endpoint],
+) -> None:
     """A request that waits beside a worker in `idle` that it may use and whose slot is free. `running`: by worker."""
     now_s, holds = edge.clock.now_s, edge.checks.holds
-    snapshot = edge.pool.snapshot(now_s)
     free = idle - {each.target for each in snapshot.endpoints if each.call_id}
     if not free:
         return
@@ -63,7 +88,8 @@ def check_idle(edge: SimEdge, running: Mapping[str, Client], idle: set[str], onl
             continue
         able = _able(edge, client, online, primary=any(each.primary for each in online))
         stuck = (free & able if able else free) - client.failed_on
-        require(edge, not (all_inside and stuck), "idle", f"{client.call_id} waits, {sorted(stuck)} stand idle")
+        if all_inside and stuck:
+            require(edge, False, "idle", f"{client.call_id} waits, {sorted(stuck)} stand idle")
     for client_key, worker in holds.surely(now_s):
         mine = [each for each in waiting if each.client_key == client_key and not (each.slow or each.failed_on)]
         if mine and not snapshot.waiting_outside:
