@@ -156,7 +156,7 @@ class Attempts:
         return meaning_of(
             event.code,
             event.reason,
-            expired=took_s >= fixed.EXPIRED_SHARE * gave_s,
+            expired=took_s >= min(fixed.EXPIRED_SHARE * gave_s, gave_s - fixed.EXPIRED_SLACK_S),
             full_time=request.full_time,
             moved=request.progressed_s >= request.began_s + fixed.PROGRESS_SHARE * gave_s,
             late=took_s > gave_s + fixed.LATE_S,

@@ -221,6 +221,10 @@ HISTORY = 8
 
 EXPIRED_SHARE = 0.9
 """A worker that says that an attempt's time is over before this share of it has failed: nobody else saw it pass."""
+EXPIRED_SLACK_S = 0.05
+"""So long before an attempt's end its time counts as over in any case, in s: clocks are coarse, and what is left to the
+last attempt of a request may be next to nothing.
+"""
 LATE_S = 2.0
 """An attempt that comes back so long after its time says nothing of its worker: the edge itself stood still, in s."""
 PROGRESS_SHARE = 0.5

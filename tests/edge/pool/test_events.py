@@ -650,6 +650,14 @@ def test_a_worker_that_says_at_once_that_time_is_over_is_no_black_hole() -> None
     assert (bench[A].state, bench.runs_on(call_id)) == (State.EJECTED, B)
 
 
+@pytest.mark.parametrize("timeout_s", [1e-9, 0.04])
+def test_next_to_no_time_is_over_at_once_by_nobodys_fault(timeout_s: float) -> None:
+    bench = Bench(A, B).online()
+    call_id = bench.call(2.0, timeout_s=timeout_s)
+    bench.ended(call_id, 2.0, ev.Code.DEADLINE_EXCEEDED)
+    assert bench[A].state is State.SERVING
+
+
 def test_what_an_attempt_may_take_is_settled_when_it_starts() -> None:
     bench = Bench(A, B).online()
     call_id = bench.call(2.0)
