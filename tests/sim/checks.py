@@ -143,14 +143,15 @@ class Checks:
         if code is ev.Code.DEADLINE_EXCEEDED:
             took_s, gave_s = now_s - began_s, client.attempt_s
             moved, late = client.moved_s >= began_s + fixed.PROGRESS_SHARE * gave_s, took_s > gave_s + fixed.LATE_S
-            expired = took_s >= fixed.EXPIRED_SHARE * gave_s  # else the worker says so of its own accord
+            least_s = min(fixed.EXPIRED_SHARE * gave_s, gave_s - fixed.EXPIRED_SLACK_S)
+            expired = took_s >= least_s  # else the worker says so of its own accord
             strikes = not expired or (self._full_time[client.call_id] and not moved and not late)
         self._blamed = target if strikes or own_word or drains else ""
         passed_on = code in {ev.Code.FAILED_PRECONDITION, ev.Code.INVALID_ARGUMENT} and reason != ""
         self._ended_ok[client.call_id] = code is ev.Code.OK or passed_on
         input_failed = passed_on and reason == WorkerReason.INPUT_FAILED
         on_trial = self._brake.on and target in self._on_trial()  # then nobody's input is to blame
-        if not heard.draining and not on_trial and (input_failed or (strikes and code in _BY_INPUT)):
+        if not on_trial and (input_failed or (strikes and code in _BY_INPUT and not heard.draining)):
             died = code is ev.Code.UNAVAILABLE
             self.holds.broke(client, target, now_s=now_s, boot=heard.boot, died=died)
         if code is ev.Code.OK or (passed_on and not input_failed):
