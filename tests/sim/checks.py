@@ -155,7 +155,7 @@ class Checks:
             died = code is ev.Code.UNAVAILABLE
             self.holds.broke(client, target, now_s=now_s, boot=heard.boot, died=died)
         if code is ev.Code.OK or (passed_on and not input_failed):
-            self.holds.went_well(client)
+            self.holds.went_well(client, target)
         if code is ev.Code.OK:
             heard.call_good()
             self._poisons.went_well()
@@ -204,6 +204,8 @@ class Checks:
                 client = self._edge.clients[str(facts["call_id"])]
                 wrong = self.holds.begins(client, str(facts["worker"]), now_s)
                 self._require(not wrong, "held", wrong)
+            case "worker_state" if facts["to"] == State.SERVING and facts["from"] != State.EJECTED:
+                self.holds.is_well(str(facts["worker"]))
             case "worker_spared":
                 self._spared(str(facts["worker"]), self._edge.clients[str(facts["call_id"])])
             case "ejection_pardoned":

@@ -36,6 +36,8 @@ class _Hold:
     """Nothing has happened since that may have let it go."""
     waits: bool = False
     """That one died of its input: it waits until that one is back."""
+    died: bool = False
+    """The same, and nothing has shown since that it is well: no call, and no return but by a pardon."""
     alone: bool = False
     """Something went well since: what breaks now has no cause in common with what it is held for."""
 
@@ -70,15 +72,21 @@ class Holds:
         self._breaks.setdefault(client.client_key, []).append(_Break(client.input_key, worker, now_s, boot, died))
         hold = self._held.get(client.client_key)
         if hold is not None and died and hold.worker == worker:
-            hold.waits, hold.free = True, False
+            hold.waits, hold.died, hold.free = True, True, False
 
-    def went_well(self, client: Client) -> None:
-        """A call of it was answered: nothing speaks against its input, and it may be let go."""
+    def went_well(self, client: Client, worker: str) -> None:
+        """A call of it was answered there: nothing speaks against its input, and it may be let go."""
         breaks = self._breaks.get(client.client_key, [])
         breaks[:] = [each for each in breaks if each.input_key != client.input_key]
         for client_key, hold in self._held.items():
             hold.alone = True
+            hold.died &= hold.worker != worker
             hold.sure &= client_key != client.client_key
+
+    def is_well(self, worker: str) -> None:
+        """It is online again, and not because it was pardoned."""
+        for hold in self._held.values():
+            hold.died &= hold.worker != worker
 
     def something_broke(self, client_key: str, *, braked: bool) -> None:
         """A call failed. If nothing went well in between, what the others are held for may have had the same cause."""
@@ -116,7 +124,7 @@ class Holds:
     def killed_its_worker(self, client_key: str) -> bool:
         """Whether it is held to a worker that is out because it died of its input, as far as can be said."""
         hold = self._held.get(client_key)
-        return hold is not None and (hold.waits or not hold.sure)
+        return hold is not None and (hold.died or not hold.sure)
 
     # What the pool does
 
@@ -124,7 +132,7 @@ class Holds:
         """The pool holds a client to this worker. What is wrong with that; empty when nothing is."""
         breaks = self._breaks.get(client.client_key, [])
         waits = bool(breaks) and breaks[-1].died and breaks[-1].worker == worker
-        self._held[client.client_key] = _Hold(now_s + fixed.POISON_S, worker, waits=waits)
+        self._held[client.client_key] = _Hold(now_s + fixed.POISON_S, worker, waits=waits, died=waits)
         recent = [each for each in breaks if now_s - each.at_s < fixed.POISON_S]
         inputs, workers = {each.input_key for each in recent}, {each.worker for each in recent}
         if min(len(inputs), len(workers)) >= fixed.POISON_WORKERS:
@@ -138,5 +146,6 @@ class Holds:
             return ""
         if worker != hold.worker and not hold.free:
             return f"its client is held to {hold.worker}"
+        hold.died &= hold.worker == worker
         hold.worker, hold.free = worker, False
         return ""

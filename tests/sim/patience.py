@@ -30,7 +30,9 @@ def check_patience(edge: SimEdge, client: Client, answer: str, *, measured: bool
     at_s = max(_deadline_s(edge, client), jumped_s)
     require(edge, now_s <= at_s + SLACK_S, "patience", f"{call} after its deadline")
     longest_s = dispatch.max_queue_wait_seconds + dispatch.queue_wait_seconds
-    waited_s = max(client.waits_since_s + longest_s, client.ended_s, jumped_s)
+    waited_s = max(client.waits_since_s + longest_s, client.ended_s)
+    if jumped_s > client.waits_since_s:  # whoever was to be let in meanwhile is let in now
+        waited_s = max(waited_s, jumped_s + dispatch.queue_wait_seconds)
     require(edge, now_s <= waited_s + SLACK_S, "patience", f"{call} after too long a wait")
     if answer == "BUSY" and not measured:
         _check_busy(edge, client, call)

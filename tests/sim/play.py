@@ -23,8 +23,8 @@ WORKS_S = 60.0
 """Within which the last calls must be answered."""
 FORGETS_S = 660.0
 """After so long without a request the pool must have forgotten everything."""
-KEEPS = 200
-"""Entries by which a pool may grow for good: samples of service times."""
+KEEPS = 260
+"""Entries by which a pool may grow for good: samples of service times, and the brake's last few seconds."""
 KEEPS_PER_ENDPOINT = 40
 """The same for each endpoint: its last changes."""
 
