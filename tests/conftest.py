@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from importlib.resources import files
 from pathlib import Path
 
@@ -9,6 +10,9 @@ import pytest
 
 from vision import models
 from vision.errors import ModelError
+
+# Who starts the tests in the background may have SIGINT ignored, and every process they start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED_PORTRAITS = Path(__file__).parent.parent.parent / "shared" / "data" / "portraits"
 PEOPLE = files("openpeople") / "data" / "curated"

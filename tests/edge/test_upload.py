@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from starlette.datastructures import Headers
 
@@ -65,6 +65,7 @@ def test_every_dress_of_base64_gives_the_same_bytes(
 def test_a_foreign_character_is_never_dropped(data: bytes, place: int, bad: str) -> None:
     text = base64.b64encode(data).decode().rstrip("=")
     place = 1 + place % (len(text) - 1)
+    assume(bad != "=" or place < len(text) - 2)  # at the end it is padding
     assert reason_of(lambda: decode_base64(text[:place] + bad + text[place + 1 :])) == "BAD_BASE64"
 
 
