@@ -142,7 +142,7 @@ class SimEdge:
         """The network between this edge and all workers is silent, or back."""
         if self.cut_off is not on:
             self.cut_off = on
-            for link in self.links.values():
+            for link in list(self.links.values()):  # what arrives may close some
                 (link.block if on else link.unblock)()
 
     def feed(self, event: ev.Event) -> None:
