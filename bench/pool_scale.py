@@ -156,7 +156,8 @@ def pick_percentiles_us(rounds: int) -> dict[tuple[int, str], tuple[float, float
 async def core_fraction(seconds: float, folder: Path, say: Progress, task: TaskID) -> tuple[float, Record, float]:
     """Processor time over wall time, RPCs answered meanwhile, and the edge's resident size in MB."""
     service = Service(folder)
-    ports = free_ports(ENDPOINTS[-1])
+    edge_port = int(service.url.rpartition(":")[2])
+    ports = [port for port in free_ports(ENDPOINTS[-1] + 1) if port != edge_port][: ENDPOINTS[-1]]
     hosts = [
         Process(
             f"workers{number}",
