@@ -110,7 +110,7 @@ class Dispatch:
                 endpoint = ranks.pick(request.tried, request.capability, spill=spill, trial=trial)
             else:
                 endpoint = held if ranks.is_free(held, trial=trial) else None
-            if endpoint is not None and not (request.slow and self._must_yield(endpoint)):
+            if endpoint is not None and not (request.slow and self._must_yield(endpoint, behind=yielded)):
                 self._start(request, endpoint, now_s)
                 trial = trial and not endpoint.on_trial
                 if not ranks.any_free:
@@ -120,11 +120,17 @@ class Dispatch:
             in_vain[request.slow] |= anywhere
         return gave_up or (yielded and self._admission.waiting(slow=False) == 0)
 
-    def _must_yield(self, endpoint: Endpoint) -> bool:
-        """Slow calls never hold every worker while a fast one waits, where there is more than one; nor the trial."""
+    def _must_yield(self, endpoint: Endpoint, *, behind: bool) -> bool:
+        """Slow calls never hold every worker while a fast one waits, where there is more than one; nor the trial.
+
+        `behind`: an earlier slow one has yielded in this round, so that later ones wait with it: a fast one that got
+        its worker meanwhile must not let them pass.
+        """
         at_work = self._fleet.ranks.at_work
-        if endpoint.target not in at_work.online or self._admission.waiting(slow=False) == 0:
+        if endpoint.target not in at_work.online:
             return False
+        if behind or self._admission.waiting(slow=False) == 0:
+            return behind
         if endpoint.on_trial:
             return True
         return len(at_work.online) > 1 and len(at_work.slow) + 1 >= len(at_work.online)

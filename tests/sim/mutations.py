@@ -237,7 +237,7 @@ MUTATIONS = (
         "slow calls leave one worker to fast ones",
         frozenset({"share"}),
         (),
-        _method(Dispatch, "_must_yield", lambda _self, _endpoint: False),
+        _method(Dispatch, "_must_yield", lambda _self, _endpoint, *, behind: False),
     ),
     Mutation(
         "backups wait for the primaries' end",

@@ -291,3 +291,27 @@ def test_a_state_change_names_the_call_that_brought_it_about() -> None:
     bench = Bench(A, B).online()
     bench.ended(bench.call(1.0), 2.0, ev.Code.INTERNAL)
     assert [line.get("call_id") for line in bench.logs("worker_state")] == [None, None, "edge-1"]
+
+
+def test_a_slow_call_that_made_way_is_not_passed_by_a_later_one() -> None:
+    """A fast call waits for another worker than the one the slow calls leave it; once it has got it, the first goes."""
+    health = HealthCheckConfig(cooldown_seconds=0)
+    bench = Bench(
+        A, B, C, primary_workers=(A, B), health=health, dispatch=DispatchConfig(spill_after_seconds=0.05)
+    ).online()
+    for target in (A, B, C):
+        bench.status(target, 0.9, capabilities=GROWTH)
+    bench.call(1.0, slow=True, capability="growth")
+    running, spilled = bench.call(1.0), bench.call(1.0)
+    bench.tell(ev.Tick(1.06))
+    assert bench.runs_on(spilled) == C
+    first, fast = bench.call(1.1, slow=True, capability="growth"), bench.call(1.1)
+    bench.ended(running, 1.2, ev.Code.OK)
+    failed_on = bench.runs_on(fast)
+    bench.ended(fast, 1.3, ev.Code.INTERNAL, "WORKER_FAILED")
+    later = bench.call(1.4, slow=True, capability="growth")
+    bench.back(failed_on, 1.5)
+    assert (bench.runs_on(first), bench.runs_on(later)) == ("", ""), "both leave the free worker to the fast one"
+    bench.ended(spilled, 1.6, ev.Code.OK)
+    assert bench.runs_on(fast) == C
+    assert (bench.runs_on(first), bench.runs_on(later)) == (failed_on, "")
