@@ -9,9 +9,8 @@ import structlog
 from grpc import aio
 
 from hairmesh import pem
+from hairmesh.loopback import is_loopback
 from worker.settings import Settings, SettingsError
-
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
 
 log = structlog.stdlib.get_logger("worker.port")
 
@@ -22,7 +21,7 @@ class CannotListenError(Exception):
 
 def listen_on(server: aio.Server, settings: Settings) -> int:
     """Give `server` its port, by the number it really has. Raises `CannotListenError`, `SettingsError`."""
-    if not settings.tls.cert and settings.host not in LOOPBACK:
+    if not settings.tls.cert and not is_loopback(settings.host.strip("[]")):
         log.warning(
             "plaintext_port",
             listen=settings.listen,
