@@ -51,7 +51,7 @@ class StageClock:
         self._stage: Stage | None = None
         self._since_s = 0.0
 
-    def enter(self, stage: Stage) -> None:
+    def enter(self, stage: Stage, total: int = 0) -> None:
         """The next stage begins."""
         self.finish()
         self._stage, self._since_s = stage, time.perf_counter()

@@ -222,6 +222,48 @@ TABLE: Mapping[str, Row] = {
     ),
     "MISSING_PARAMETER": Row(PARAMETER, 400, Text("缺少参数", "A parameter is missing."), _SEE_FIELD),
     "INVALID_PARAMETER": Row(PARAMETER, 400, Text("参数无效", "A parameter is invalid."), _SEE_FIELD),
+    "REGION_SELF_CROSSING": Row(
+        PARAMETER,
+        400,
+        Text("区域边界自相交", "The region's border crosses itself."),
+        Text(
+            "请沿区域边缘依次给出各点，边线不要交叉",
+            "Give the corners in order along the border; edges must not cross.",
+        ),
+    ),
+    "REGION_OUTSIDE_IMAGE": Row(
+        PARAMETER,
+        400,
+        Text("区域超出图片范围", "The region lies outside the picture."),
+        Text(
+            "坐标以摆正后照片的像素为单位，原点在左上角",
+            "Coordinates are pixels of the upright photo, with the origin at its top left corner.",
+        ),
+    ),
+    "REGION_EMPTY": Row(
+        PARAMETER,
+        400,
+        Text("区域为空", "The region is empty."),
+        Text("请圈出需要生发的部位", "Mark the part in which hair is to grow."),
+    ),
+    "REGION_TOO_LARGE": Row(
+        PARAMETER,
+        400,
+        Text("区域过大", "The region is too large."),
+        Text("请只圈出头皮上需要生发的部位", "Mark only the part of the scalp in which hair is to grow."),
+    ),
+    "MASK_SIZE_DIFFERS": Row(
+        PARAMETER,
+        400,
+        Text("蒙版尺寸与照片不一致", "The mask does not have the size of the photo."),
+        Text("蒙版的宽高须与摆正后的照片相同", "Width and height of the mask must be those of the upright photo."),
+    ),
+    "MASK_UNREADABLE": Row(
+        PARAMETER,
+        400,
+        Text("无法读取蒙版图片", "The mask is not a picture we can read."),
+        Text("请使用 PNG 灰度图作为蒙版", "Use a grey PNG as the mask."),
+    ),
     "BAD_JSON": Row(PARAMETER, 400, Text("请求体不是有效的 JSON 对象", "The body is not a valid JSON object.")),
     "BAD_MULTIPART": Row(
         PARAMETER, 400, Text("multipart 请求体格式错误", "The body is not valid multipart/form-data.")

@@ -108,6 +108,7 @@ class Pipeline:
         return Facts(
             photo=photo,
             landmarks=landmarks,
+            parsing=parsing,
             hairline=hairline,
             scale=scale,
             measurements=measurements,

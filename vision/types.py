@@ -33,9 +33,16 @@ class Stage(StrEnum):
     HAIRLINE = "hairline"
     SCALE = "scale"
     MEASURING = "measuring"
+    DESIGNING = "designing"
+    MASKING = "masking"
     DRAWING = "drawing"
+    GROWING = "growing"
+    """Hair grown on this machine."""
+    DIFFUSION_QUEUE = "diffusion_queue"
+    """Waiting in the diffusion server's queue: no stillness of this worker's (verdict WAITING)."""
     DIFFUSION = "diffusion"
     """One node of a diffusion workflow; it may load a model of its own first."""
+    PROVING = "proving"
     MODEL_LOAD = "model_load"
     CANARY = "canary"
 
@@ -47,8 +54,13 @@ STALL_AFTER_S: Mapping[Stage, float] = {
     Stage.HAIRLINE: 10.0,
     Stage.SCALE: 10.0,
     Stage.MEASURING: 10.0,
+    Stage.DESIGNING: 10.0,
+    Stage.MASKING: 10.0,
     Stage.DRAWING: 10.0,
+    Stage.GROWING: 30.0,
+    Stage.DIFFUSION_QUEUE: 30.0,
     Stage.DIFFUSION: 120.0,
+    Stage.PROVING: 30.0,
     Stage.MODEL_LOAD: 300.0,
     Stage.CANARY: 30.0,
 }
@@ -57,8 +69,11 @@ STALL_AFTER_S: Mapping[Stage, float] = {
 class Progress(Protocol):
     """How a running call says that it moves, and learns that nobody waits for it any more."""
 
-    def enter(self, stage: Stage) -> None:
-        """Begin `stage`: moves the counter. Raises `vision.errors.CancelledCallError` when the call was given up."""
+    def enter(self, stage: Stage, total: int = 0) -> None:
+        """Begin `stage`, which has `total` steps (0: not known): moves the counter.
+
+        Raises `vision.errors.CancelledCallError` when the call was given up.
+        """
 
     def step(self) -> None:
         """One step inside the present stage.
@@ -70,7 +85,7 @@ class Progress(Protocol):
 class NoProgress:
     """For callers that do not watch."""
 
-    def enter(self, stage: Stage) -> None:
+    def enter(self, stage: Stage, total: int = 0) -> None:
         """Nothing to tell."""
 
     def step(self) -> None:
@@ -376,6 +391,7 @@ class Facts:
 
     photo: Photo
     landmarks: FaceLandmarks
+    parsing: ParsingMap
     hairline: Hairline
     scale: Scale
     measurements: Mapping[str, Measurement]

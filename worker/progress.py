@@ -56,7 +56,7 @@ class JobProgress:
         self._cancelled = False
         self._entered: list[tuple[Stage, float]] = []
 
-    def enter(self, stage: Stage) -> None:
+    def enter(self, stage: Stage, total: int = 0) -> None:
         """Begin `stage`; raises `CancelledCallError` when nobody waits any more."""
         self._raise_if_cancelled()
         self._entered.append((stage, self._counter.enter(stage)))

@@ -16,6 +16,7 @@ from vision.types import (
     HairlinePoint,
     HairlineState,
     IntervalCauses,
+    ParsingMap,
     Photo,
     PhotoWarning,
     Points,
@@ -86,6 +87,7 @@ def invented_facts(
     return Facts(
         photo=Photo(invented_photo(width, height), "JPEG", 1),
         landmarks=landmarks,
+        parsing=ParsingMap(np.zeros((19, 2, 2), np.float32), np.eye(2, 3)),
         hairline=hairline,
         scale=scale,
         measurements=measure_face(landmarks, hairline, scale),

@@ -35,7 +35,7 @@ class Recorder:
         self.steps = 0
         self._cancel_at = cancel_at
 
-    def enter(self, stage: Stage) -> None:
+    def enter(self, stage: Stage, total: int = 0) -> None:
         self.stages.append(stage)
         if stage is self._cancel_at:
             raise CancelledCallError

@@ -1,0 +1,1 @@
+"""Hair grown into a photo: backends behind one interface, compositing, proof."""
