@@ -60,6 +60,9 @@ class StageClock:
         """One forward, where the stage is the parser's."""
         self.forwards += self._stage is Stage.PARSING
 
+    def look(self) -> None:
+        """Never given up."""
+
     def finish(self) -> None:
         """The stage that runs has ended."""
         if self._stage is not None:

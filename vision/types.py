@@ -81,6 +81,12 @@ class Progress(Protocol):
         Moves the counter. Raises `vision.errors.CancelledCallError` when the call was given up.
         """
 
+    def look(self) -> None:
+        """While something else works: raises `vision.errors.CancelledCallError` when the call was given up.
+
+        Moves nothing, so that waiting never looks like working.
+        """
+
 
 class NoProgress:
     """For callers that do not watch."""
@@ -90,6 +96,9 @@ class NoProgress:
 
     def step(self) -> None:
         """Nothing to tell."""
+
+    def look(self) -> None:
+        """Never given up."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,10 @@ class JobProgress:
         self._raise_if_cancelled()
         self._counter.step()
 
+    def look(self) -> None:
+        """Raises `CancelledCallError` when nobody waits any more; moves nothing."""
+        self._raise_if_cancelled()
+
     def cancel(self) -> None:
         """Nobody waits any more: the next stage or step ends the job. Called from the event loop."""
         self._cancelled = True

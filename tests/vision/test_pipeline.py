@@ -43,6 +43,9 @@ class Recorder:
     def step(self) -> None:
         self.steps += 1
 
+    def look(self) -> None:
+        pass
+
 
 def measured(pipeline: Pipeline, rgb: RgbImage) -> Facts:
     return pipeline.facts(photo_of(rgb), WITHOUT_PICTURE, NoProgress())
