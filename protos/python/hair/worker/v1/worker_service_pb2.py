@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#hair/worker/v1/worker_service.proto\x12\x0ehair.worker.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n\x10GetStatusRequest\"A\n\x11GetStatusResponse\x12,\n\x06status\x18\x01 \x01(\x0b\x32\x1c.hair.worker.v1.WorkerStatus\"\x14\n\x12WatchStatusRequest\"C\n\x13WatchStatusResponse\x12,\n\x06status\x18\x01 \x01(\x0b\x32\x1c.hair.worker.v1.WorkerStatus\"\x0e\n\x0c\x44rainRequest\"=\n\rDrainResponse\x12,\n\x06status\x18\x01 \x01(\x0b\x32\x1c.hair.worker.v1.WorkerStatus\"k\n\x04Slot\x12(\n\x05state\x18\x01 \x01(\x0e\x32\x19.hair.worker.v1.SlotState\x12\r\n\x05\x65poch\x18\x02 \x01(\x03\x12*\n\x04\x63\x61ll\x18\x03 \x01(\x0b\x32\x1c.hair.worker.v1.CallInFlight\"\x9f\x01\n\x0c\x43\x61llInFlight\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x0e\n\x06method\x18\x03 \x01(\t\x12\r\n\x05\x61ge_s\x18\x04 \x01(\x01\x12\r\n\x05stage\x18\x05 \x01(\t\x12\x14\n\x0cstep_counter\x18\x06 \x01(\x03\x12\x0f\n\x07still_s\x18\x07 \x01(\x01\x12\x15\n\rstall_after_s\x18\x08 \x01(\x01\"\xe2\x01\n\x05\x43heck\x12\x0c\n\x04name\x18\x01 \x01(\t\x12)\n\x05state\x18\x02 \x01(\x0e\x32\x1a.hair.worker.v1.CheckState\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x16\n\x0e\x65vidence_age_s\x18\x04 \x01(\x01\x12\x35\n\x08\x65vidence\x18\x05 \x03(\x0b\x32#.hair.worker.v1.Check.EvidenceEntry\x12\x10\n\x08required\x18\x06 \x01(\x08\x1a/\n\rEvidenceEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\x87\x04\n\x0cWorkerStatus\x12\x0f\n\x07\x62oot_id\x18\x01 \x01(\t\x12.\n\nstart_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x05state\x18\x03 \x01(\x0e\x32\x1c.hair.worker.v1.ServingState\x12\x0f\n\x07reasons\x18\x04 \x03(\t\x12\r\n\x05\x63\x61use\x18\x05 \x01(\t\x12\x0c\n\x04live\x18\x06 \x01(\x08\x12\"\n\x04slot\x18\x07 \x01(\x0b\x32\x14.hair.worker.v1.Slot\x12%\n\x06\x63hecks\x18\x08 \x03(\x0b\x32\x15.hair.worker.v1.Check\x12<\n\x08versions\x18\t \x03(\x0b\x32*.hair.worker.v1.WorkerStatus.VersionsEntry\x12\x14\n\x0c\x63\x61pabilities\x18\n \x03(\t\x12\x0e\n\x06\x64\x65vice\x18\x0b \x01(\t\x12\x46\n\x0eservice_time_s\x18\x0c \x03(\x0b\x32..hair.worker.v1.WorkerStatus.ServiceTimeSEntry\x1a/\n\rVersionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x33\n\x11ServiceTimeSEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01*k\n\tSlotState\x12\x1a\n\x16SLOT_STATE_UNSPECIFIED\x10\x00\x12\x13\n\x0fSLOT_STATE_FREE\x10\x01\x12\x13\n\x0fSLOT_STATE_BUSY\x10\x02\x12\x18\n\x14SLOT_STATE_ABANDONED\x10\x03*p\n\nCheckState\x12\x1b\n\x17\x43HECK_STATE_UNSPECIFIED\x10\x00\x12\x17\n\x13\x43HECK_STATE_PASSING\x10\x01\x12\x17\n\x13\x43HECK_STATE_FAILING\x10\x02\x12\x13\n\x0f\x43HECK_STATE_OFF\x10\x03*\x9f\x01\n\x0cServingState\x12\x1d\n\x19SERVING_STATE_UNSPECIFIED\x10\x00\x12\x1a\n\x16SERVING_STATE_STARTING\x10\x01\x12\x19\n\x15SERVING_STATE_SERVING\x10\x02\x12\x1d\n\x19SERVING_STATE_NOT_SERVING\x10\x03\x12\x1a\n\x16SERVING_STATE_DRAINING\x10\x04\x32\x81\x02\n\rWorkerService\x12P\n\tGetStatus\x12 .hair.worker.v1.GetStatusRequest\x1a!.hair.worker.v1.GetStatusResponse\x12X\n\x0bWatchStatus\x12\".hair.worker.v1.WatchStatusRequest\x1a#.hair.worker.v1.WatchStatusResponse0\x01\x12\x44\n\x05\x44rain\x12\x1c.hair.worker.v1.DrainRequest\x1a\x1d.hair.worker.v1.DrainResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#hair/worker/v1/worker_service.proto\x12\x0ehair.worker.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x12\n\x10GetStatusRequest\"A\n\x11GetStatusResponse\x12,\n\x06status\x18\x01 \x01(\x0b\x32\x1c.hair.worker.v1.WorkerStatus\"\x14\n\x12WatchStatusRequest\"C\n\x13WatchStatusResponse\x12,\n\x06status\x18\x01 \x01(\x0b\x32\x1c.hair.worker.v1.WorkerStatus\"\x0e\n\x0c\x44rainRequest\"=\n\rDrainResponse\x12,\n\x06status\x18\x01 \x01(\x0b\x32\x1c.hair.worker.v1.WorkerStatus\"k\n\x04Slot\x12(\n\x05state\x18\x01 \x01(\x0e\x32\x19.hair.worker.v1.SlotState\x12\r\n\x05\x65poch\x18\x02 \x01(\x03\x12*\n\x04\x63\x61ll\x18\x03 \x01(\x0b\x32\x1c.hair.worker.v1.CallInFlight\"\xb4\x01\n\x0c\x43\x61llInFlight\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x12\n\nrequest_id\x18\x02 \x01(\t\x12\x0e\n\x06method\x18\x03 \x01(\t\x12\r\n\x05\x61ge_s\x18\x04 \x01(\x01\x12\r\n\x05stage\x18\x05 \x01(\t\x12\x14\n\x0cstep_counter\x18\x06 \x01(\x03\x12\x0f\n\x07still_s\x18\x07 \x01(\x01\x12\x15\n\rstall_after_s\x18\x08 \x01(\x01\x12\x13\n\x0bwaiting_for\x18\t \x01(\t\"\xe2\x01\n\x05\x43heck\x12\x0c\n\x04name\x18\x01 \x01(\t\x12)\n\x05state\x18\x02 \x01(\x0e\x32\x1a.hair.worker.v1.CheckState\x12\x0e\n\x06reason\x18\x03 \x01(\t\x12\x16\n\x0e\x65vidence_age_s\x18\x04 \x01(\x01\x12\x35\n\x08\x65vidence\x18\x05 \x03(\x0b\x32#.hair.worker.v1.Check.EvidenceEntry\x12\x10\n\x08required\x18\x06 \x01(\x08\x1a/\n\rEvidenceEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\"\x87\x04\n\x0cWorkerStatus\x12\x0f\n\x07\x62oot_id\x18\x01 \x01(\t\x12.\n\nstart_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x05state\x18\x03 \x01(\x0e\x32\x1c.hair.worker.v1.ServingState\x12\x0f\n\x07reasons\x18\x04 \x03(\t\x12\r\n\x05\x63\x61use\x18\x05 \x01(\t\x12\x0c\n\x04live\x18\x06 \x01(\x08\x12\"\n\x04slot\x18\x07 \x01(\x0b\x32\x14.hair.worker.v1.Slot\x12%\n\x06\x63hecks\x18\x08 \x03(\x0b\x32\x15.hair.worker.v1.Check\x12<\n\x08versions\x18\t \x03(\x0b\x32*.hair.worker.v1.WorkerStatus.VersionsEntry\x12\x14\n\x0c\x63\x61pabilities\x18\n \x03(\t\x12\x0e\n\x06\x64\x65vice\x18\x0b \x01(\t\x12\x46\n\x0eservice_time_s\x18\x0c \x03(\x0b\x32..hair.worker.v1.WorkerStatus.ServiceTimeSEntry\x1a/\n\rVersionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x33\n\x11ServiceTimeSEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01*k\n\tSlotState\x12\x1a\n\x16SLOT_STATE_UNSPECIFIED\x10\x00\x12\x13\n\x0fSLOT_STATE_FREE\x10\x01\x12\x13\n\x0fSLOT_STATE_BUSY\x10\x02\x12\x18\n\x14SLOT_STATE_ABANDONED\x10\x03*p\n\nCheckState\x12\x1b\n\x17\x43HECK_STATE_UNSPECIFIED\x10\x00\x12\x17\n\x13\x43HECK_STATE_PASSING\x10\x01\x12\x17\n\x13\x43HECK_STATE_FAILING\x10\x02\x12\x13\n\x0f\x43HECK_STATE_OFF\x10\x03*\x9f\x01\n\x0cServingState\x12\x1d\n\x19SERVING_STATE_UNSPECIFIED\x10\x00\x12\x1a\n\x16SERVING_STATE_STARTING\x10\x01\x12\x19\n\x15SERVING_STATE_SERVING\x10\x02\x12\x1d\n\x19SERVING_STATE_NOT_SERVING\x10\x03\x12\x1a\n\x16SERVING_STATE_DRAINING\x10\x04\x32\x81\x02\n\rWorkerService\x12P\n\tGetStatus\x12 .hair.worker.v1.GetStatusRequest\x1a!.hair.worker.v1.GetStatusResponse\x12X\n\x0bWatchStatus\x12\".hair.worker.v1.WatchStatusRequest\x1a#.hair.worker.v1.WatchStatusResponse0\x01\x12\x44\n\x05\x44rain\x12\x1c.hair.worker.v1.DrainRequest\x1a\x1d.hair.worker.v1.DrainResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,12 +38,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_WORKERSTATUS_VERSIONSENTRY']._serialized_options = b'8\001'
   _globals['_WORKERSTATUS_SERVICETIMESENTRY']._loaded_options = None
   _globals['_WORKERSTATUS_SERVICETIMESENTRY']._serialized_options = b'8\001'
-  _globals['_SLOTSTATE']._serialized_start=1367
-  _globals['_SLOTSTATE']._serialized_end=1474
-  _globals['_CHECKSTATE']._serialized_start=1476
-  _globals['_CHECKSTATE']._serialized_end=1588
-  _globals['_SERVINGSTATE']._serialized_start=1591
-  _globals['_SERVINGSTATE']._serialized_end=1750
+  _globals['_SLOTSTATE']._serialized_start=1388
+  _globals['_SLOTSTATE']._serialized_end=1495
+  _globals['_CHECKSTATE']._serialized_start=1497
+  _globals['_CHECKSTATE']._serialized_end=1609
+  _globals['_SERVINGSTATE']._serialized_start=1612
+  _globals['_SERVINGSTATE']._serialized_end=1771
   _globals['_GETSTATUSREQUEST']._serialized_start=88
   _globals['_GETSTATUSREQUEST']._serialized_end=106
   _globals['_GETSTATUSRESPONSE']._serialized_start=108
@@ -59,17 +59,17 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SLOT']._serialized_start=345
   _globals['_SLOT']._serialized_end=452
   _globals['_CALLINFLIGHT']._serialized_start=455
-  _globals['_CALLINFLIGHT']._serialized_end=614
-  _globals['_CHECK']._serialized_start=617
-  _globals['_CHECK']._serialized_end=843
-  _globals['_CHECK_EVIDENCEENTRY']._serialized_start=796
-  _globals['_CHECK_EVIDENCEENTRY']._serialized_end=843
-  _globals['_WORKERSTATUS']._serialized_start=846
-  _globals['_WORKERSTATUS']._serialized_end=1365
-  _globals['_WORKERSTATUS_VERSIONSENTRY']._serialized_start=1265
-  _globals['_WORKERSTATUS_VERSIONSENTRY']._serialized_end=1312
-  _globals['_WORKERSTATUS_SERVICETIMESENTRY']._serialized_start=1314
-  _globals['_WORKERSTATUS_SERVICETIMESENTRY']._serialized_end=1365
-  _globals['_WORKERSERVICE']._serialized_start=1753
-  _globals['_WORKERSERVICE']._serialized_end=2010
+  _globals['_CALLINFLIGHT']._serialized_end=635
+  _globals['_CHECK']._serialized_start=638
+  _globals['_CHECK']._serialized_end=864
+  _globals['_CHECK_EVIDENCEENTRY']._serialized_start=817
+  _globals['_CHECK_EVIDENCEENTRY']._serialized_end=864
+  _globals['_WORKERSTATUS']._serialized_start=867
+  _globals['_WORKERSTATUS']._serialized_end=1386
+  _globals['_WORKERSTATUS_VERSIONSENTRY']._serialized_start=1286
+  _globals['_WORKERSTATUS_VERSIONSENTRY']._serialized_end=1333
+  _globals['_WORKERSTATUS_SERVICETIMESENTRY']._serialized_start=1335
+  _globals['_WORKERSTATUS_SERVICETIMESENTRY']._serialized_end=1386
+  _globals['_WORKERSERVICE']._serialized_start=1774
+  _globals['_WORKERSERVICE']._serialized_end=2031
 # @@protoc_insertion_point(module_scope)

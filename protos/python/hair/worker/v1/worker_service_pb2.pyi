@@ -277,6 +277,7 @@ class CallInFlight(_message.Message):
     STEP_COUNTER_FIELD_NUMBER: _builtins.int
     STILL_S_FIELD_NUMBER: _builtins.int
     STALL_AFTER_S_FIELD_NUMBER: _builtins.int
+    WAITING_FOR_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """`x-call-id` of the caller, empty when it sent none."""
     request_id: _builtins.str
@@ -293,6 +294,8 @@ class CallInFlight(_message.Message):
     """How long the counter has been still, in seconds."""
     stall_after_s: _builtins.float
     """How long the present stage may be still before it counts as stalled, in seconds."""
+    waiting_for: _builtins.str
+    """Name of the server in whose queue the call waits, such as `comfyui`; empty while it computes. Waiting is never a stall."""
     def __init__(
         self,
         *,
@@ -304,10 +307,11 @@ class CallInFlight(_message.Message):
         step_counter: _builtins.int = ...,
         still_s: _builtins.float = ...,
         stall_after_s: _builtins.float = ...,
+        waiting_for: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["age_s", b"age_s", "call_id", b"call_id", "method", b"method", "request_id", b"request_id", "stage", b"stage", "stall_after_s", b"stall_after_s", "step_counter", b"step_counter", "still_s", b"still_s"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["age_s", b"age_s", "call_id", b"call_id", "method", b"method", "request_id", b"request_id", "stage", b"stage", "stall_after_s", b"stall_after_s", "step_counter", b"step_counter", "still_s", b"still_s", "waiting_for", b"waiting_for"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
