@@ -1,0 +1,199 @@
+"""From what is known of a photo to the scene and the jobs of growth, on the canvas.
+
+Frame: that of `vision.growth.backend`. The canvas is the upright photo, reduced by averaging where it is larger than the
+answer's picture may be; pixel centres have whole-number coordinates in both, so a point moves by the half pixels between
+the two corners as well: canvas = (photo + ½) · factor - ½.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from vision.calls import HairlineDesign
+from vision.growth.backend import GrowthJob, GrowthReason, GrowthScene, GrowthUnavailableError
+from vision.growth.region_raster import coverage, outlines
+from vision.types import Box, FaceLandmarks, Facts, HairlineState, Label, ParsingMap, Points, Pose
+
+Weights = NDArray[np.float32]
+"""(H, W), 0 to 1 for every pixel of the canvas."""
+
+PUPILLARY_MM = 63.0
+"""Median of adults: widths of feathers and windows are taken from it where the photo gave no scale. Nothing that is told
+to anybody as millimetres is."""
+_PUPILS = (468, 473)
+
+GROUND = (Label.SKIN, Label.HAIR)
+"""Where hair may grow, by the parser: the rest is brows, eyes, ears, lips, cloth, hats, background."""
+SURE_HAIR = (0.75, 0.95)
+"""From the first to the second probability of hair nothing more has to grow: what is hair stays the person's own."""
+GROUND_FROM = (0.35, 0.65)
+"""Ground counts fully from the second probability on; below the first nothing grows."""
+FACE_OPENINGS: tuple[tuple[int, ...], ...] = (
+    (33, 246, 161, 160, 159, 158, 157, 173, 133, 155, 154, 153, 145, 144, 163, 7),
+    (263, 466, 388, 387, 386, 385, 384, 398, 362, 382, 381, 380, 374, 373, 390, 249),
+    (70, 63, 105, 66, 107, 55, 65, 52, 53, 46),
+    (300, 293, 334, 296, 336, 285, 295, 282, 283, 276),
+    (61, 185, 40, 39, 37, 0, 267, 269, 270, 409, 291, 375, 321, 405, 314, 17, 84, 181, 91, 146),
+    (168, 193, 245, 188, 217, 126, 142, 129, 98, 97, 2, 326, 327, 358, 371, 355, 437, 412, 465, 417),
+)
+"""Eyes, brows, lips and nose as closed polygons of the mesh: never grown over, whatever the parser says."""
+MARGIN_MM = 1.5
+"""Around those polygons."""
+SMALLEST_REGION_MM2 = 4.0
+"""Where less than this is left to grow, there is nothing to grow."""
+NO_HAIR_BEYOND = 0.5
+BEYOND_MM = 3.0
+"""A stretch of a marked region's border faces the face where what lies so far beyond has less hair than that."""
+
+
+def scene_of(facts: Facts, max_output_side_px: int) -> GrowthScene:
+    """The photo as canvas of at most `max_output_side_px`, never enlarged, and what is known of it there."""
+    photo = facts.photo
+    scale = min(1.0, max_output_side_px / max(photo.width_px, photo.height_px))
+    width, height = (max(1, round(side * scale)) for side in (photo.width_px, photo.height_px))
+    factor = np.array([width / photo.width_px, height / photo.height_px])
+    rgb = photo.rgb
+    if (width, height) != (photo.width_px, photo.height_px):
+        rgb = np.asarray(cv2.resize(rgb, (width, height), interpolation=cv2.INTER_AREA), dtype=np.uint8)
+    seen = [(p.x_px, p.y_px) for p in facts.hairline.points if p.state is HairlineState.OBSERVED]
+    linear, offset = facts.parsing.photo_from_map[:, :2], facts.parsing.photo_from_map[:, 2]
+    canvas_from_map = np.column_stack([factor[:, None] * linear, on_canvas(offset, factor)])
+    return GrowthScene(
+        rgb=rgb,
+        scale=scale,
+        landmarks=on_canvas(facts.landmarks.points, factor),
+        parsing=ParsingMap(facts.parsing.probabilities, canvas_from_map),
+        hairline=on_canvas(np.array(seen), factor) if facts.hairline.trichion is not None else None,
+        mm_per_px=None if facts.scale.mm_per_px is None else facts.scale.mm_per_px / scale,
+        roll_deg=facts.landmarks.pose.roll_deg,
+    )
+
+
+def on_canvas(points: Points, factor: NDArray[np.float64] | float) -> Points:
+    """Points (..., 2) of the photo on a canvas that is `factor` (one, or one for x and y) times as large."""
+    moved: Points = (points + 0.5) * factor - 0.5
+    return moved
+
+
+def canvas_factor(scene: GrowthScene, photo_size_px: tuple[int, int]) -> NDArray[np.float64]:
+    """(2,), canvas pixels per photo pixel along x and y: they differ by the rounding to whole pixels."""
+    height, width = scene.rgb.shape[:2]
+    return np.array([width / photo_size_px[0], height / photo_size_px[1]])
+
+
+def px_per_mm(scene: GrowthScene) -> float:
+    """Canvas pixels per mm; by the distance of the pupils where the photo gave no scale."""
+    if scene.mm_per_px is not None:
+        return 1.0 / scene.mm_per_px
+    right, left = scene.landmarks[list(_PUPILS)]
+    return float(np.linalg.norm(left - right)) / PUPILLARY_MM
+
+
+def landmarks_of(scene: GrowthScene) -> FaceLandmarks:
+    """What the parser needs to know of the face, on the canvas: its points and its roll."""
+    low, high = scene.landmarks.min(axis=0), scene.landmarks.max(axis=0)
+    return FaceLandmarks(
+        points=scene.landmarks,
+        depth=np.zeros(len(scene.landmarks)),
+        transform=np.eye(4),
+        pose=Pose(yaw_deg=0.0, pitch_deg=0.0, roll_deg=scene.roll_deg),
+        box=Box(float(low[0]), float(low[1]), float(high[0] - low[0]), float(high[1] - low[1])),
+        faces_found=1,
+    )
+
+
+def probability(parsing: ParsingMap, labels: Sequence[int], shape: tuple[int, int]) -> Weights:
+    """(H, W), probability of any of `labels`; 0 beyond the parser's raster. `shape` is that of the canvas."""
+    plane = parsing.probabilities[list(labels)].sum(axis=0)
+    height, width = shape
+    warped = cv2.warpAffine(plane, parsing.photo_from_map, (width, height), flags=cv2.INTER_LINEAR)
+    return np.clip(np.asarray(warped, dtype=np.float32), 0, 1)
+
+
+def hair(scene: GrowthScene) -> Weights:
+    """Probability of hair in the photo as it is."""
+    return probability(scene.parsing, (Label.HAIR,), canvas_shape(scene))
+
+
+def canvas_shape(scene: GrowthScene) -> tuple[int, int]:
+    """(height, width)."""
+    return scene.rgb.shape[0], scene.rgb.shape[1]
+
+
+def growable(scene: GrowthScene) -> Weights:
+    """1 on skin and hair of the head, 0 on the openings of the face with their margin, ears, cloth and background."""
+    ground = ramp(probability(scene.parsing, GROUND, canvas_shape(scene)), *GROUND_FROM)
+    reach_px = MARGIN_MM * px_per_mm(scene)
+    openings = coverage([scene.landmarks[list(opening)] for opening in FACE_OPENINGS], canvas_shape(scene))
+    size = 2 * round(reach_px) + 1
+    widened = cv2.dilate(openings, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size)))
+    return ground * (1 - np.asarray(widened, dtype=np.float32))
+
+
+def ramp(values: Weights, low: float, high: float) -> Weights:
+    """0 up to `low`, 1 from `high` on, smooth between."""
+    t = np.clip((values - np.float32(low)) / np.float32(high - low), 0, 1)
+    smooth: Weights = t * t * (3 - 2 * t)
+    return smooth
+
+
+def job_for_design(scene: GrowthScene, design: HairlineDesign, seed: int, timeout_s: float | None) -> GrowthJob:
+    """What a design wants filled: its regions, less what is hair already.
+
+    Raises `GrowthUnavailableError` (NOTHING_TO_GROW) where the present hair reaches the design.
+    """
+    polygons = [on_canvas(polygon, scene.scale) for polygon in design.regions]
+    region = _to_grow(scene, coverage(polygons, canvas_shape(scene)))
+    return GrowthJob(scene, region, on_canvas(design.curve, scene.scale), seed, timeout_s)
+
+
+def job_for_region(scene: GrowthScene, mask: NDArray[np.uint8], seed: int, timeout_s: float | None) -> GrowthJob:
+    """What a user marked, less what is hair already. `mask` is (H, W) of the photo, 255 inside.
+
+    Its front is the longest stretch of its border beyond which no hair lies; None where hair is all around.
+    Raises `GrowthUnavailableError` (NOTHING_TO_GROW) where hair fills it.
+    """
+    height, width = canvas_shape(scene)
+    reduced = cv2.resize(mask, (width, height), interpolation=cv2.INTER_AREA)
+    marked = np.asarray(reduced, dtype=np.float32) / 255
+    region = _to_grow(scene, marked)
+    return GrowthJob(scene, region, _bare_front(scene, marked), seed, timeout_s)
+
+
+def _to_grow(scene: GrowthScene, wanted: Weights) -> Weights:
+    region: Weights = wanted * growable(scene) * (1 - ramp(hair(scene), *SURE_HAIR))
+    if float(region.sum()) < SMALLEST_REGION_MM2 * px_per_mm(scene) ** 2:
+        raise GrowthUnavailableError(GrowthReason.NOTHING_TO_GROW)
+    return region
+
+
+def _bare_front(scene: GrowthScene, marked: Weights) -> Points | None:
+    """The longest run of border points of `marked` with no hair beyond, from the viewer's left to the right."""
+    reach = BEYOND_MM * px_per_mm(scene)
+    size = 2 * round(reach) + 1
+    outside = (marked < 0.5).astype(np.float32)
+    kernel = (size, size)
+    # What lies beyond a border point: the mean hair of the outside around it.
+    beyond = cv2.blur(hair(scene) * outside, kernel) / np.maximum(cv2.blur(outside, kernel), 1e-6)
+    runs: list[Points] = []
+    for outline in outlines(marked):
+        x, y = np.rint(outline).astype(int).T
+        runs += _runs(outline, beyond[y, x] < NO_HAIR_BEYOND)
+    if not runs:
+        return None
+    longest = max(runs, key=lambda run: float(np.hypot(*np.diff(run, axis=0).T).sum()))
+    return longest if longest[0, 0] <= longest[-1, 0] else longest[::-1]
+
+
+def _runs(closed: Points, wanted: NDArray[np.bool_]) -> list[Points]:
+    """Maximal runs of wanted points of a closed line (N, 2); the whole of it where all are."""
+    if wanted.all():
+        return [np.vstack([closed, closed[:1]])]
+    start = int(np.argmin(wanted))  # an unwanted point: no run goes on across it
+    turned, flags = np.roll(closed, -start, axis=0), np.roll(wanted, -start)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(int)))
+    return [turned[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True) if b - a > 1]
