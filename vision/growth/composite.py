@@ -29,10 +29,9 @@ def reach(job: GrowthJob) -> Weights:
     if outside.all():
         return np.zeros_like(job.region)
     distance = np.asarray(cv2.distanceTransform(outside, cv2.DIST_L2, cv2.DIST_MASK_PRECISE), dtype=np.float32)
-    far = np.float32(INTO_HAIR_MM * px_per_mm(job.scene))
-    width = np.float32(INTO_SKIN_MM / INTO_HAIR_MM) * far
-    width = width + (far - width) * hair(job.scene)
-    weights: Weights = ramp(1 - distance / width, 0.0, 1.0) * growable(job.scene)
+    width_mm = np.float32(INTO_SKIN_MM) + np.float32(INTO_HAIR_MM - INTO_SKIN_MM) * hair(job.scene)
+    weights: Weights = ramp(1 - distance / (width_mm * np.float32(px_per_mm(job.scene))), 0.0, 1.0)
+    weights *= growable(job.scene)
     return weights
 
 

@@ -45,7 +45,7 @@ def _covered(polygon: Points, height: int, width: int) -> NDArray[np.float32]:
     corners = np.rint(at * (1 << _SHIFT)).astype(np.int32)[:, None]
     cv2.fillPoly(samples, [corners], 255, cv2.LINE_8, _SHIFT)
     mean = cv2.resize(samples, (width, height), interpolation=cv2.INTER_AREA)
-    return np.asarray(mean, dtype=np.float32) / 255
+    return np.asarray(mean, dtype=np.float32) / np.float32(255)
 
 
 def outlines(mask: NDArray[np.float32]) -> list[Points]:

@@ -1,8 +1,8 @@
 """From what is known of a photo to the scene and the jobs of growth, on the canvas.
 
-Frame: that of `vision.growth.backend`. The canvas is the upright photo, reduced by averaging where it is larger than the
-answer's picture may be; pixel centres have whole-number coordinates in both, so a point moves by the half pixels between
-the two corners as well: canvas = (photo + ½) · factor - ½.
+Frame: that of `vision.growth.backend`. The canvas is the upright photo, reduced by averaging where it is larger than
+the answer's picture may be. Pixel centres have whole-number coordinates in both, so a point moves by the half pixels
+between the two corners as well: canvas = (photo + ½) · factor - ½.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Weights = NDArray[np.float32]
 """(H, W), 0 to 1 for every pixel of the canvas."""
 
 PUPILLARY_MM = 63.0
-"""Median of adults: widths of feathers and windows are taken from it where the photo gave no scale. Nothing that is told
-to anybody as millimetres is."""
+"""Median of adults: widths of feathers and windows are taken from it where the photo gave no scale. Nothing that is
+told to anybody as millimetres is."""
 _PUPILS = (468, 473)
 
 GROUND = (Label.SKIN, Label.HAIR)
@@ -77,12 +77,6 @@ def on_canvas(points: Points, factor: NDArray[np.float64] | float) -> Points:
     """Points (..., 2) of the photo on a canvas that is `factor` (one, or one for x and y) times as large."""
     moved: Points = (points + 0.5) * factor - 0.5
     return moved
-
-
-def canvas_factor(scene: GrowthScene, photo_size_px: tuple[int, int]) -> NDArray[np.float64]:
-    """(2,), canvas pixels per photo pixel along x and y: they differ by the rounding to whole pixels."""
-    height, width = scene.rgb.shape[:2]
-    return np.array([width / photo_size_px[0], height / photo_size_px[1]])
 
 
 def px_per_mm(scene: GrowthScene) -> float:
@@ -159,7 +153,7 @@ def job_for_region(scene: GrowthScene, mask: NDArray[np.uint8], seed: int, timeo
     """
     height, width = canvas_shape(scene)
     reduced = cv2.resize(mask, (width, height), interpolation=cv2.INTER_AREA)
-    marked = np.asarray(reduced, dtype=np.float32) / 255
+    marked = np.asarray(reduced, dtype=np.float32) / np.float32(255)
     region = _to_grow(scene, marked)
     return GrowthJob(scene, region, _bare_front(scene, marked), seed, timeout_s)
 
