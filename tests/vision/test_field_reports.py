@@ -11,6 +11,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from PIL import Image
 
 from tests.vision.conftest import photo_of, resized
@@ -31,9 +32,10 @@ def stored(image: Image.Image, form: str, **options: object) -> bytes:
     return out.getvalue()
 
 
-def hair(facts: Facts) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def hair(facts: Facts) -> NDArray[np.bool_]:
     """Hair mask on the raster of the parser."""
-    return facts.parsing.labels == Label.HAIR
+    mask: NDArray[np.bool_] = facts.parsing.labels == Label.HAIR
+    return mask
 
 
 @pytest.mark.models
@@ -75,7 +77,7 @@ def test_b08_of_thousands_of_frames_one_is_decoded(form: str, tmp_path: Path) ->
     frames = [Image.new("L", (256, 256), shade) for shade in (255, 0)]
     data = stored(frames[0], form, save_all=True, append_images=(frames[1:] + frames[:1]) * (FRAMES // 2), duration=40)
     assert len(data) < 2_097_152, "it passes the limit on bodies"
-    assert Image.open(io.BytesIO(data)).n_frames >= FRAMES
+    assert getattr(Image.open(io.BytesIO(data)), "n_frames", 1) >= FRAMES
     (tmp_path / "many").write_bytes(data)
     (tmp_path / "one").write_bytes(stored(frames[0], form))
     command = [sys.executable, "-c", DECODED, str(tmp_path / "many"), str(tmp_path / "one")]
