@@ -46,8 +46,8 @@ class DecoderMissingError(VisionError):
     """The child process could not be started: the worker's fault, not the photo's."""
 
 
-def decode(data: bytes, limits: Limits = Limits()) -> Photo:  # noqa: B008  (frozen)
-    """The photo in `data`, its format told by the bytes alone.
+def decode(data: bytes, limits: Limits = Limits(), ground: str = "white") -> Photo:  # noqa: B008  (frozen)
+    """The photo in `data`, its format told by the bytes alone; what is transparent shows the colour `ground`.
 
     Raises `PhotoError`: UNSUPPORTED_FORMAT (names the format found), IMAGE_TOO_SMALL and IMAGE_TOO_MANY_PIXELS (from
     the header, before anything is decoded), DAMAGED_IMAGE.
@@ -56,8 +56,8 @@ def decode(data: bytes, limits: Limits = Limits()) -> Photo:  # noqa: B008  (fro
     if not isinstance(form, Format):
         raise PhotoError(Reason.UNSUPPORTED_FORMAT, {"format": form})
     if form in IN_CHILD:
-        return _decode_in_child(data, form, limits)
-    raster = read(data, form, limits)
+        return _decode_in_child(data, form, limits, ground)
+    raster = read(data, form, limits, ground)
     return Photo(_turned(raster.rgb, raster.turn), form, raster.orientation)
 
 
@@ -69,12 +69,12 @@ def _turned(rgb: RgbImage, orientation: int) -> RgbImage:
     return rgb if turn is None else np.asarray(cv2.rotate(rgb, turn), dtype=np.uint8)
 
 
-def _decode_in_child(data: bytes, form: Format, limits: Limits) -> Photo:
+def _decode_in_child(data: bytes, form: Format, limits: Limits, ground: str) -> Photo:
     # The pixels come back in memory that both processes can see: through a pipe they would be copied three times, and
     # each time no other thread of this process could run, while health has to answer.
     pixels = os.memfd_create("photo")
     try:
-        head = _run_child(data, form, limits, pixels)
+        head = _run_child(data, form, limits, ground, pixels)
         shape = (head["height"], head["width"], 3)
         mapped = mmap.mmap(pixels, math.prod(shape))  # stays as long as the picture
     except ValueError as error:  # shorter than it said
@@ -85,9 +85,9 @@ def _decode_in_child(data: bytes, form: Format, limits: Limits) -> Photo:
     return Photo(_turned(rgb, head["turn"]), form, head["orientation"])
 
 
-def _run_child(data: bytes, form: Format, limits: Limits, pixels: int) -> dict[str, Any]:
+def _run_child(data: bytes, form: Format, limits: Limits, ground: str, pixels: int) -> dict[str, Any]:
     """What the child says of the picture whose pixels it has written to the descriptor `pixels`."""
-    arguments = (form, limits.max_pixels, limits.min_side_px, pixels)
+    arguments = (form, limits.max_pixels, limits.min_side_px, ground, pixels)
     command = [sys.executable, "-P", "-m", "vision.decode_child", *map(str, arguments)]
     try:
         child = subprocess.run(  # noqa: S603  (our own interpreter and module; the photo goes in as data)

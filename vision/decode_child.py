@@ -1,6 +1,6 @@
 """The child process that decodes one photo of a rare format: bytes in on standard input, a head and pixels out.
 
-    python -m vision.decode_child FORMAT MAX_PIXELS MIN_SIDE_PX PIXELS
+    python -m vision.decode_child FORMAT MAX_PIXELS MIN_SIDE_PX GROUND PIXELS
 
 Out come the line `started` and one line of JSON (width, height, orientation, turn; or reason and details of a refusal).
 The RGB pixels are written to the descriptor PIXELS before that second line.
@@ -24,7 +24,7 @@ CPU_S = 16
 """Processor time; libheif uses several threads."""
 
 
-def main(form: str, max_pixels: str, min_side_px: str, pixels: str) -> None:
+def main(form: str, max_pixels: str, min_side_px: str, ground: str, pixels: str) -> None:
     """Decode standard input to the descriptor `pixels`."""
     register_heif_opener()
     out = sys.stdout.buffer
@@ -33,7 +33,7 @@ def main(form: str, max_pixels: str, min_side_px: str, pixels: str) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
     try:
-        raster = read(sys.stdin.buffer.read(), Format(form), Limits(int(max_pixels), int(min_side_px)))
+        raster = read(sys.stdin.buffer.read(), Format(form), Limits(int(max_pixels), int(min_side_px)), ground)
     except PhotoError as error:
         out.write(json.dumps({"reason": error.reason, "details": error.details}).encode() + b"\n")
         return

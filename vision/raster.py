@@ -93,12 +93,15 @@ class Raster:
     """The EXIF orientation still to be applied: 1 where the decoder has done it (TIFF)."""
 
 
-def read(data: bytes, form: Format, limits: Limits) -> Raster:
-    """Decode the primary frame; raises `PhotoError` (too small, too many pixels, damaged, unsupported depth)."""
+def read(data: bytes, form: Format, limits: Limits, ground: str = "white") -> Raster:
+    """Decode the primary frame; raises `PhotoError` (too small, too many pixels, damaged, unsupported depth).
+
+    `ground` is the colour, by name, that shows through where the picture is transparent.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of damaged metadata; the pixels are judged by themselves
-            return _read(data, form, limits)
+            return _read(data, form, limits, ground)
     except (PhotoError, MemoryError):
         raise
     except Exception as error:
@@ -106,7 +109,7 @@ def read(data: bytes, form: Format, limits: Limits) -> Raster:
         raise PhotoError(Reason.DAMAGED_IMAGE, {"format": form}) from error
 
 
-def _read(data: bytes, form: Format, limits: Limits) -> Raster:
+def _read(data: bytes, form: Format, limits: Limits, ground: str) -> Raster:
     image: Image.Image = Image.open(io.BytesIO(data), formats=[form])
     _check_size(image.size, limits)  # before anything is decoded
     if form is Format.PNG:
@@ -124,7 +127,7 @@ def _read(data: bytes, form: Format, limits: Limits) -> Raster:
     stated = _orientation(image) if form is Format.TIFF else None
     image.load()
     turn = _orientation(image)
-    return Raster(np.asarray(_rgb(image, profile)), stated or turn, turn)
+    return Raster(np.asarray(_rgb(image, profile, ground)), stated or turn, turn)
 
 
 def _check_sums(data: bytes) -> None:
@@ -178,15 +181,15 @@ def _check_size(size: tuple[int, int], limits: Limits) -> None:
         raise PhotoError(Reason.IMAGE_TOO_SMALL, {"width": width, "height": height, "min": limits.min_side_px})
 
 
-def _rgb(image: Image.Image, profile: bytes | None) -> Image.Image:
-    """What a viewer shows, as 8-bit sRGB: alpha on white, 16 bits scaled, ink and palettes resolved."""
+def _rgb(image: Image.Image, profile: bytes | None, ground: str) -> Image.Image:
+    """What a viewer shows, as 8-bit sRGB: alpha on its ground, 16 bits scaled, ink and palettes resolved."""
     if image.mode in _NO_STATED_RANGE:
         raise PhotoError(Reason.UNSUPPORTED_FORMAT, {"format": f"{image.format} with {_NO_STATED_RANGE[image.mode]}"})
     if image.mode.startswith("I;16"):
         # convert("L") would clip at 255 and show a white picture.
         return image.point(lambda value: value * (1 / 257), "L").convert("RGB")
     if image.mode in _WITH_ALPHA or "transparency" in image.info:
-        opaque = Image.new("RGBA", image.size, "white")
+        opaque = Image.new("RGBA", image.size, ground)
         opaque.alpha_composite(image.convert("RGBA"))
         image = opaque.convert("RGB")
     elif image.mode not in {"RGB", "CMYK"}:

@@ -20,10 +20,10 @@ OUTLINE_SMOOTHED_PX = 1.5
 """Standard deviation along an outline: takes the steps of the pixels out of it."""
 
 
-def coverage(polygons: Sequence[Points], shape: tuple[int, int]) -> NDArray[np.float32]:
-    """(H, W), which share of every pixel lies in any of the closed polygons (N, 2). `shape` is (H, W)."""
-    height, width = shape
-    covered = np.zeros(shape, dtype=np.float32)
+def coverage(polygons: Sequence[Points], shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """(H, W), which part of 255 of every pixel lies in any of the closed polygons (N, 2). `shape` begins with H, W."""
+    height, width = shape[:2]
+    covered = np.zeros((height, width), dtype=np.uint8)
     for polygon in polygons:
         low = np.maximum(np.floor(polygon.min(axis=0) - 0.5).astype(int), 0)
         high = np.minimum(np.ceil(polygon.max(axis=0) + 0.5).astype(int) + 1, (width, height))
@@ -35,17 +35,16 @@ def coverage(polygons: Sequence[Points], shape: tuple[int, int]) -> NDArray[np.f
     return covered
 
 
-def _covered(polygon: Points, height: int, width: int) -> NDArray[np.float32]:
+def _covered(polygon: Points, height: int, width: int) -> NDArray[np.uint8]:
     """One polygon on a part of the canvas; its frame is the part's."""
     if height <= 0 or width <= 0:
-        return np.zeros((max(height, 0), max(width, 0)), dtype=np.float32)
+        return np.zeros((max(height, 0), max(width, 0)), dtype=np.uint8)
     samples = np.zeros((height * SAMPLES, width * SAMPLES), dtype=np.uint8)
     at = (polygon + 0.5) * SAMPLES - 0.5
     # OpenCV also fills the samples that the outline passes: an eighth of a pixel too much on every side.
     corners = np.rint(at * (1 << _SHIFT)).astype(np.int32)[:, None]
     cv2.fillPoly(samples, [corners], 255, cv2.LINE_8, _SHIFT)
-    mean = cv2.resize(samples, (width, height), interpolation=cv2.INTER_AREA)
-    return np.asarray(mean, dtype=np.float32) / np.float32(255)
+    return np.asarray(cv2.resize(samples, (width, height), interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
 def outlines(mask: NDArray[np.float32]) -> list[Points]:

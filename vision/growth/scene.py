@@ -125,7 +125,7 @@ def growable(scene: GrowthScene) -> Weights:
     openings = coverage([scene.landmarks[list(opening)] for opening in FACE_OPENINGS], canvas_shape(scene))
     size = 2 * round(reach_px) + 1
     widened = cv2.dilate(openings, cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (size, size)))
-    return ground * (1 - np.asarray(widened, dtype=np.float32))
+    return ground * (1 - weights(np.asarray(widened, dtype=np.uint8)))
 
 
 def ramp(values: Weights, low: float, high: float) -> Weights:
@@ -135,13 +135,25 @@ def ramp(values: Weights, low: float, high: float) -> Weights:
     return smooth
 
 
+def mask_on_canvas(scene: GrowthScene, mask: NDArray[np.uint8]) -> Weights:
+    """A mask (H, W) of the photo, 255 inside, on the canvas."""
+    height, width = canvas_shape(scene)
+    reduced = cv2.resize(mask, (width, height), interpolation=cv2.INTER_AREA)
+    return weights(np.asarray(reduced, dtype=np.uint8))
+
+
+def weights(mask: NDArray[np.uint8]) -> Weights:
+    """A mask (H, W) of which 255 is all."""
+    return mask.astype(np.float32) / np.float32(255)
+
+
 def job_for_design(scene: GrowthScene, design: HairlineDesign, seed: int, timeout_s: float | None) -> GrowthJob:
     """What a design wants filled: its regions, less what is hair already.
 
     Raises `GrowthUnavailableError` (NOTHING_TO_GROW) where the present hair reaches the design.
     """
     polygons = [on_canvas(polygon, scene.scale) for polygon in design.regions]
-    region = _to_grow(scene, coverage(polygons, canvas_shape(scene)))
+    region = _to_grow(scene, weights(coverage(polygons, canvas_shape(scene))))
     return GrowthJob(scene, region, on_canvas(design.curve, scene.scale), seed, timeout_s)
 
 
@@ -151,9 +163,7 @@ def job_for_region(scene: GrowthScene, mask: NDArray[np.uint8], seed: int, timeo
     Its front is the longest stretch of its border beyond which no hair lies; None where hair is all around.
     Raises `GrowthUnavailableError` (NOTHING_TO_GROW) where hair fills it.
     """
-    height, width = canvas_shape(scene)
-    reduced = cv2.resize(mask, (width, height), interpolation=cv2.INTER_AREA)
-    marked = np.asarray(reduced, dtype=np.float32) / np.float32(255)
+    marked = mask_on_canvas(scene, mask)
     region = _to_grow(scene, marked)
     return GrowthJob(scene, region, _bare_front(scene, marked), seed, timeout_s)
 
