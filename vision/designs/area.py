@@ -1,0 +1,98 @@
+"""What a design asks for: the regions between its curve and the present hair, and their area on the head.
+
+Seen from the glabella both lines are crossed once by every ray, so a region is a run of rays on which hair begins
+further out than the design. The area is that of the forehead's surface (`vision.head.on_forehead`), not of its
+picture: a forehead slopes back to the crown and round to the temples, which hides a fifth to a third of a region from
+a frontal view.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from vision.designs.forehead import Forehead, polar
+from vision.designs.present import PresentLine
+from vision.head import Array
+from vision.types import Interval, Measurement, Points
+
+STEP_DEG = 0.25
+MIN_DEPTH = 0.03
+"""Slivers that are nowhere deeper (1.3 mm) are the lines' own uncertainty, not a region to fill."""
+DEPTH_STEPS = 8
+"""Pieces of each strip of surface, from design to hair."""
+Z95 = 1.96
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """One region in polar face coordinates, by rays (N,)."""
+
+    angle_deg: Array
+    inner: Array
+    """Distance of the design from the glabella."""
+    outer: Array
+    """That of the hair, or where the scalp that is seen ends."""
+
+    @property
+    def outline(self) -> Points:
+        """(M, 2), the closed polygon in face coordinates: along the design and back along the hair."""
+        return np.vstack([_places(self.angle_deg, self.inner), _places(self.angle_deg, self.outer)[::-1]])
+
+
+def find_regions(curve: Points, present: PresentLine) -> list[Region]:
+    """Where hair would have to grow, from the subject's right to the left. `curve` (N, 2) in face coordinates."""
+    angle_deg, radius = polar(curve)
+    rays = np.arange(angle_deg[0], angle_deg[-1], STEP_DEG)
+    inner, outer = np.interp(rays, angle_deg, radius), present.radius_at(rays)
+    depth = np.nan_to_num(outer - inner, nan=-1.0)
+    bounds = np.flatnonzero(np.diff(np.concatenate([[False], depth > 0, [False]]).astype(int)))
+    return [
+        Region(rays[start:end], inner[start:end], outer[start:end])
+        for start, end in bounds.reshape(-1, 2)
+        if depth[start:end].max() > MIN_DEPTH
+    ]
+
+
+def surface_mm2(regions: list[Region], forehead: Forehead, mm_per_px: float) -> float:
+    """Area of the regions on the head."""
+    total = 0.0
+    for region in regions:
+        share = np.linspace(0, 1, DEPTH_STEPS + 1)[:, None]
+        radius = region.inner + share * (region.outer - region.inner)
+        face = _places(np.broadcast_to(region.angle_deg, radius.shape).ravel(), radius.ravel())
+        grid = forehead.surface(forehead.to_photo(face)).reshape(*radius.shape, 3) * mm_per_px
+        across, back = grid[1:, 1:] - grid[:-1, :-1], grid[1:, :-1] - grid[:-1, 1:]
+        total += float(np.linalg.norm(np.cross(across, back), axis=-1).sum() / 2)
+    return total
+
+
+def area_interval_cm2(
+    area_cm2: float,
+    regions: list[Region],
+    height: Measurement,
+    *,
+    edge_sd: float,
+    unit_mm: float,
+) -> Interval:
+    """95 % interval of an area: the scale counts twice, and the hair's edge may lie all along a little further in.
+
+    The scale's part is that of `height`, a length in the same place. How well the mesh's forehead is the person's own
+    is not in it.
+    """
+    causes, mm = height.causes_mm, height.mm
+    scale = 0.0
+    if causes is not None and mm:
+        scale = 2 * float(np.sqrt(causes.population_mm**2 + causes.fit_mm**2 + causes.pose_mm**2)) / mm
+    border = sum(float(np.hypot(*np.diff(_places(r.angle_deg, r.outer), axis=0).T).sum()) for r in regions)
+    segmentation = Z95 * edge_sd * border * unit_mm**2 / 100
+    half_width = float(np.hypot(scale * area_cm2, segmentation))
+    return Interval(max(0.0, area_cm2 - half_width), area_cm2 + half_width)
+
+
+def _places(angle_deg: Array, radius: Array) -> Points:
+    """(N, 2), face coordinates of polar ones."""
+    angle = np.radians(angle_deg)
+    places: Points = np.column_stack([radius * np.sin(angle), radius * np.cos(angle)])
+    return places

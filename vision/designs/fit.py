@@ -1,0 +1,133 @@
+"""A style fitted to one face: how high it sits, where it ends, what it fills and which rules it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from vision.anthropometry import measure_face
+from vision.calls import DesignOptions, HairlineDesign, HairlineHeight, Sex, Style
+from vision.designs.area import Region, area_interval_cm2, find_regions, surface_mm2
+from vision.designs.catalogue import SHAPES
+from vision.designs.curve import TempleEnd, design_curve
+from vision.designs.forehead import Forehead
+from vision.designs.present import PresentLine, present_line
+from vision.designs.rules import GLABELLA_MM, judge, limits_for
+from vision.types import Facts, Hairline, HairlinePoint, HairlineState, Interval, Measurement, Points
+
+UPPER_OF_MIDDLE: Mapping[Sex, float] = {Sex.FEMALE: 0.85, Sex.MALE: 0.95, Sex.UNSPECIFIED: 0.90}
+"""Upper over middle court, from the means of `vision.norms.COURTS`; between them where the sex was not said."""
+SHARE_OF_LIMITS: Mapping[HairlineHeight, float] = {HairlineHeight.LOW: 0.15, HairlineHeight.HIGH: 0.85}
+"""Where between the surgical limits a low and a high line lie."""
+MIDDLE_COURT_MM = 65.0
+"""Of either sex (`vision.norms.COURTS`): turns the limits into proportions where no millimetres are known."""
+
+END_SHARE = 0.4
+"""A design ends in the temporal hair at this share of its own height above the glabella."""
+END_WIDTH = 1.3
+"""How far out that is where the temporal hair is not seen; 1.2 to 1.5 on portraits where it is."""
+END_WIDTH_LIMITS = (1.15, 1.55)
+"""Hair that hangs over the temple is no temporal hairline."""
+
+
+def design_hairlines(facts: Facts, options: DesignOptions) -> tuple[HairlineDesign, ...]:
+    """The styles asked for, in that order; the whole catalogue where none was named."""
+    fitting = _Fitting(facts, options)
+    return tuple(fitting.design(style) for style in options.styles or tuple(Style))
+
+
+def front_height(
+    forehead: Forehead, present: PresentLine, unit_mm: float | None, sex: Sex, height: HairlineHeight
+) -> float:
+    """Of the front above the glabella, in face coordinates.
+
+    Natural is what the person's middle court asks for, inside the surgical limits, and never above the present line:
+    grafts bring a line down, not up. Low is never above natural. High may lie inside the present hair; the rule
+    `no_hair_removed` then says so.
+    """
+    mm = unit_mm or MIDDLE_COURT_MM / forehead.middle_court
+    low, high = (limit / mm for limit in limits_for(GLABELLA_MM, sex))
+    natural = float(np.clip(UPPER_OF_MIDDLE[sex] * forehead.middle_court, low, high))
+    if present.mid_height is not None:
+        natural = min(natural, present.mid_height)
+    if height is HairlineHeight.NATURAL:
+        return natural
+    asked = low + SHARE_OF_LIMITS[height] * (high - low)
+    return min(asked, natural) if height is HairlineHeight.LOW else max(asked, natural)
+
+
+class _Fitting:
+    """What all designs of a call have in common."""
+
+    def __init__(self, facts: Facts, options: DesignOptions) -> None:
+        self.facts = facts
+        self.options = options
+        self.forehead = Forehead(facts.landmarks)
+        self.present = present_line(facts, self.forehead)
+        mm_per_px = facts.scale.mm_per_px
+        self.unit_mm = None if mm_per_px is None else mm_per_px * self.forehead.unit_px
+        self.front = front_height(self.forehead, self.present, self.unit_mm, options.sex, options.height)
+
+    def design(self, style: Style) -> HairlineDesign:
+        """One style."""
+        shape, forehead, present = SHAPES[style], self.forehead, self.present
+        curve = design_curve(shape, self.front - shape.peak_depth, temple_end(present, self.front))
+        placed = forehead.to_photo(curve)
+        half = curve[len(curve) // 2 :]
+        temple_height = float(np.interp(1.0, half[:, 0], half[:, 1]))
+        left, right = forehead.to_photo(np.array([[1.0, temple_height], [-1.0, temple_height]]))
+        height = _height(placed, self.facts)
+        regions = find_regions(curve, present)
+        area_cm2, interval = self._area(half, regions, height)
+        density = self.options.density_per_cm2
+        return HairlineDesign(
+            style=style,
+            curve=placed,
+            mid_point=_pair(placed[len(placed) // 2]),
+            left_temple_point=_pair(left),
+            right_temple_point=_pair(right),
+            height=height,
+            area_cm2=area_cm2,
+            area_interval_cm2=interval,
+            grafts=None if area_cm2 is None else round(area_cm2 * density),
+            density_per_cm2=density,
+            rules=judge(
+                curve, shape, self.options.sex, present, middle_court=forehead.middle_court, unit_mm=self.unit_mm
+            ),
+            regions=tuple(forehead.to_photo(region.outline) for region in regions),
+        )
+
+    def _area(
+        self, half: Points, regions: list[Region], height: Measurement
+    ) -> tuple[float, Interval] | tuple[None, None]:
+        """In cm², with its interval; None without a scale, or where the present line is not seen all along."""
+        if self.unit_mm is None or not _is_known(half, self.present):
+            return None, None
+        area_cm2 = surface_mm2(regions, self.forehead, self.unit_mm / self.forehead.unit_px) / 100
+        interval = area_interval_cm2(area_cm2, regions, height, edge_sd=self.present.edge_sd, unit_mm=self.unit_mm)
+        return area_cm2, interval
+
+
+def temple_end(present: PresentLine, front: float) -> TempleEnd:
+    """Where a design whose front lies at `front` ties into the temporal hair."""
+    height = END_SHARE * front
+    width = present.width_at(height)
+    return TempleEnd(float(np.clip(END_WIDTH if width is None else width, *END_WIDTH_LIMITS)), height)
+
+
+def _is_known(half: Points, present: PresentLine) -> bool:
+    """Whether hair is seen all along the front, from temple to temple: else nobody knows what there is to fill."""
+    reach = float(np.degrees(np.arctan2(1.0, np.interp(1.0, half[:, 0], half[:, 1]))))
+    return bool(present.hair_at(np.arange(-reach, reach, 1.0)).all())
+
+
+def _height(placed: Points, facts: Facts) -> Measurement:
+    """Glabella to the mid-frontal point, measured as if the design were the hairline: exact but for scale and pose."""
+    line = tuple(HairlinePoint(float(x), float(y), HairlineState.OBSERVED, 1.0) for x, y in placed)
+    designed = Hairline(line, HairlineState.OBSERVED, line[len(line) // 2], edge_sd_px=0.0)
+    return measure_face(facts.landmarks, designed, facts.scale)["mid_frontal_height"]
+
+
+def _pair(point: Points) -> tuple[float, float]:
+    return float(point[0]), float(point[1])
