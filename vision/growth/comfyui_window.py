@@ -1,0 +1,80 @@
+"""What of the canvas a diffusion model gets to see: the region with some of the head around it, at the model's size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from vision.types import RgbImage
+
+MARGIN = 0.35
+"""Of the region's longer side, on each side of it: hair to continue and face to end at."""
+MULTIPLE_PX = 8
+"""Latents have one cell per 8 × 8 pixels; other sizes would be cropped by the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A rectangle of the canvas and its size as sent. Pixels."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+    sent_width: int
+    sent_height: int
+
+    @classmethod
+    def around(cls, region: NDArray[np.float32], side_px: int) -> Window | None:
+        """The window for a region (H, W); None for an empty one.
+
+        A square around the region, as far as the canvas reaches; its longer side is sent as `side_px`.
+        """
+        rows, columns = np.flatnonzero(region.any(axis=1)), np.flatnonzero(region.any(axis=0))
+        if not len(rows):
+            return None
+        extent = max(rows[-1] - rows[0], columns[-1] - columns[0]) + 1
+        side = round(extent * (1.0 + 2.0 * MARGIN))
+        top, height = _span(int(rows[0]), int(rows[-1]), side, region.shape[0])
+        left, width = _span(int(columns[0]), int(columns[-1]), side, region.shape[1])
+        zoom = side_px / max(width, height)
+        return cls(left, top, width, height, _sent(width * zoom), _sent(height * zoom))
+
+    def cut(self, rgb: RgbImage) -> RgbImage:
+        """The window of a canvas (H, W, 3) as sent, (sent_height, sent_width, 3)."""
+        return np.asarray(self._resized(self._view(rgb), self.sent_width, self.sent_height), dtype=np.uint8)
+
+    def cut_mask(self, region: NDArray[np.float32]) -> NDArray[np.uint8]:
+        """The window of a region as sent, (sent_height, sent_width): 255 where hair is to grow."""
+        cut = self._resized(self._view(region), self.sent_width, self.sent_height)
+        return np.asarray(np.clip(np.rint(cut * 255.0), 0, 255), dtype=np.uint8)
+
+    def pasted(self, canvas: RgbImage, picture: RgbImage) -> RgbImage:
+        """A copy of the canvas with a picture of the window in it, of any size."""
+        whole = canvas.copy()
+        self._view(whole)[:] = self._resized(picture, self.width, self.height)
+        return whole
+
+    def _view(self, raster: NDArray[Any]) -> NDArray[Any]:
+        return raster[self.top : self.top + self.height, self.left : self.left + self.width]
+
+    @staticmethod
+    def _resized(raster: NDArray[Any], width: int, height: int) -> NDArray[Any]:
+        shrinks = width * height < raster.shape[0] * raster.shape[1]
+        method = cv2.INTER_AREA if shrinks else cv2.INTER_CUBIC
+        return np.asarray(cv2.resize(np.ascontiguousarray(raster), (width, height), interpolation=method))
+
+
+def _span(first: int, last: int, side: int, length: int) -> tuple[int, int]:
+    """Start and length of `side` pixels around `first` to `last`, inside `length`."""
+    side = min(side, length)
+    start = (first + last + 1 - side) // 2
+    return min(max(start, 0), length - side), side
+
+
+def _sent(pixels: float) -> int:
+    return max(1, round(pixels / MULTIPLE_PX)) * MULTIPLE_PX
