@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import hairmesh
-from edge import openapi, openapi_admin
+from edge import openapi, openapi_admin, openapi_calls
 from edge.admin import Admin, SeenMesh
 from edge.errors import FRAMEWORK_REASONS, ApiError
 from edge.exchange import PREFIX, ApiExchanges, Endpoint
@@ -77,8 +77,15 @@ def create_app(settings: Settings, mesh: RunningMesh, file: ConfigFile | None = 
     picture_url = f"{settings.picture_base_url}{serve.PATH}"
     calls = Calls(mesh=mesh, store=store, in_force=in_force, picture_url=picture_url)
     monitor = Monitor(mesh, store, in_force)
-    app.add_api_route("/api/v1/face/measure", calls.measure, methods=["POST"], **openapi.MEASURE)
-    app.add_api_route("/monitor/fault", monitor.fault, methods=["POST"], **openapi.FAULT)
+    for path, call, documentation in (
+        ("/api/v1/face/measure", calls.measure, openapi_calls.MEASURE),
+        ("/api/v1/face/masks", calls.masks, openapi_calls.MASKS),
+        ("/api/v1/hair/hairlines", calls.hairlines, openapi_calls.HAIRLINES),
+        ("/api/v1/hair/styles", calls.styles, openapi_calls.STYLES),
+        ("/api/v1/hair/grow", calls.grow, openapi_calls.GROW),
+        ("/monitor/fault", monitor.fault, openapi.FAULT),
+    ):
+        app.add_api_route(path, call, methods=["POST"], **documentation)
     for path, handler, documentation in (
         ("/health", monitor.health, openapi.HEALTH),
         ("/gateway-health", monitor.health, openapi.HEALTH),

@@ -37,6 +37,9 @@ class Call:
     """What a worker should be able to do for it, such as `growth`; any worker will do where none can."""
     client: str = ""
     """Who sends it, such as the address of the peer; empty: not known. Never leaves the edge, never in a log."""
+    on_queued: Callable[[int, int], None] | None = None
+    """Whenever an attempt is due, the first time before anything else happens: how many calls of its class are to get a
+    worker before it, and the number of the attempt (from 1)."""
     on_progress: Callable[[Message, int], None] | None = None
     """For RPCs that stream: every progress message as it arrives, with the number of the attempt (from 1)."""
     trace: CallTrace = field(default_factory=CallTrace, compare=False)

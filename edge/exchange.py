@@ -109,11 +109,22 @@ class Exchange:
         return left_s
 
     def answer(self, data: object) -> Response:
-        """The envelope of a good answer."""
-        return self._envelope(0, OK.of(self.lang), data, 200, {})
+        """A good answer."""
+        return self._respond(self.envelope(data), 200, {})
 
     def refuse(self, error: ApiError) -> Response:
-        """The envelope of a refusal."""
+        """A refusal."""
+        headers = dict(error.headers)
+        if error.retry_after_s is not None:
+            headers["Retry-After"] = str(error.retry_after_s)
+        return self._respond(self.refusal_envelope(error), error.row.http_status, headers)
+
+    def envelope(self, data: object) -> bytes:
+        """The envelope of a good answer, as JSON: the end of the request."""
+        return self._envelope(0, OK.of(self.lang), data)
+
+    def refusal_envelope(self, error: ApiError) -> bytes:
+        """The envelope of a refusal, as JSON: the end of the request."""
         self.reason = error.reason
         advice = error.advice
         data = {
@@ -121,26 +132,26 @@ class Exchange:
             "details": dict(error.details),
             "advice": advice.of(self.lang) if advice else None,
         }
-        headers = dict(error.headers)
-        if error.retry_after_s is not None:
-            headers["Retry-After"] = str(error.retry_after_s)
-        return self._envelope(error.row.code, error.message.of(self.lang), data, error.row.http_status, headers)
+        return self._envelope(error.row.code, error.message.of(self.lang), data)
 
-    def _envelope(
-        self, code: int, message: str, data: object, http_status: int, headers: Mapping[str, str]
-    ) -> Response:
+    def _envelope(self, code: int, message: str, data: object) -> bytes:
         body = orjson.dumps({"code": code, "message": message, "request_id": self.request_id, "data": data})
-        self.code, self.http_status, self.bytes_out = code, http_status, len(body)
-        self.answered_s = time.monotonic()
-        headers = {
+        self.code, self.answered_s = code, time.monotonic()
+        return body
+
+    def common_headers(self) -> dict[str, str]:
+        """What every answer says."""
+        return {
             "X-Request-ID": self.request_id,
             "Cache-Control": "no-store",
             "Content-Language": self.lang,
             "Vary": "Accept-Language",
-            **headers,
         }
+
+    def _respond(self, body: bytes, http_status: int, headers: Mapping[str, str]) -> Response:
+        self.http_status, self.bytes_out = http_status, len(body)
         kind = _LingeringResponse if self._much_is_unread() else Response
-        return kind(body, http_status, headers, "application/json")
+        return kind(body, http_status, {**self.common_headers(), **headers}, "application/json")
 
     def _much_is_unread(self) -> bool:
         if self.body_read or self.client_gone:
@@ -167,7 +178,7 @@ class Exchange:
             "attempts": len(workers),
             "bytes_in": self.bytes_in,
             "bytes_out": self.bytes_out,
-            "client": "client_closed" if self.http_status is None else "answered",
+            "client": "client_closed" if self.code is None else "answered",
         }
 
 
@@ -264,7 +275,7 @@ class ApiExchanges:
         scope.setdefault("state", {})["exchange"] = exchange
         structlog.contextvars.bind_contextvars(request_id=exchange.request_id)
         try:
-            refusal = await self._run(exchange, scope, send)
+            refusal = await refusal_of(self._run(exchange, scope, send))
             if refusal is not None and exchange.http_status is None:
                 await exchange.refuse(refusal)(scope, exchange.receive, send)
         finally:
@@ -272,30 +283,35 @@ class ApiExchanges:
             exchange.route = exchange.route or getattr(scope.get("route"), "path", None)
             self._request_log.write(exchange.line())
 
-    async def _run(self, exchange: Exchange, scope: Scope, send: Send) -> ApiError | None:
-        """Run the application inside; returns what to tell the client where it did not answer by itself."""
+    async def _run(self, exchange: Exchange, scope: Scope, send: Send) -> None:
+        """Run the application inside; raises what it did not answer by itself."""
         endpoint = self._calls.get((scope["method"], scope["path"]))
-        try:
-            if endpoint is None:
-                await self._app(scope, exchange.receive, send)
-            else:
-                exchange.route = scope["path"]
-                if scope["query_string"]:
-                    _refuse_query(scope["query_string"])
-                response = await endpoint(Request(scope, exchange.receive, send))
-                await response(scope, exchange.receive, send)
-        except ApiError as error:
-            return error
-        except ClientGoneError:
-            return None
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or not task.cancelling():  # nobody cancelled us: something inside let its own escape
-                log.exception("cancellation_escaped")
-                return ApiError("EDGE_FAILED")
-            task.uncancel()
-            return ApiError("SHUTTING_DOWN")
-        except Exception:  # the last line of defence: a fault of ours is logged here, and answered without its words
-            log.exception("request_failed_inside")
-            return ApiError("EDGE_FAILED")
+        if endpoint is None:
+            await self._app(scope, exchange.receive, send)
+            return
+        exchange.route = scope["path"]
+        if scope["query_string"]:
+            _refuse_query(scope["query_string"])
+        response = await endpoint(Request(scope, exchange.receive, send))
+        await response(scope, exchange.receive, send)
+
+
+async def refusal_of(work: Awaitable[None]) -> ApiError | None:
+    """Await `work`; what to tell the client where it fails, None where it does not or the client is gone."""
+    try:
+        await work
+    except ApiError as error:
+        return error
+    except ClientGoneError:
         return None
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or not task.cancelling():  # nobody cancelled us: something inside let its own escape
+            log.exception("cancellation_escaped")
+            return ApiError("EDGE_FAILED")
+        task.uncancel()
+        return ApiError("SHUTTING_DOWN")
+    except Exception:  # the last line of defence: a fault of ours is logged here, and answered without its words
+        log.exception("request_failed_inside")
+        return ApiError("EDGE_FAILED")
+    return None

@@ -40,19 +40,20 @@ def preferred_language(accept_language: str) -> Lang:
             continue
         lang = Lang(primary)
         first_named = first_named or lang
-        best[lang] = max(best[lang], _quality(parameters))
+        best[lang] = max(best[lang], quality(parameters))
     if best[Lang.EN] == best[Lang.ZH]:
         return first_named if first_named and best[first_named] > 0 else Lang.ZH
     return max(best, key=best.__getitem__)
 
 
-def _quality(parameters: str) -> float:
-    """The weight of one item, 0 to 1; what cannot be read counts as not wanted."""
-    name, _, value = parameters.strip().partition("=")
-    if not name:
-        return 1.0
-    try:
-        quality = float(value) if name.strip().lower() == "q" else 1.0
-    except ValueError:
-        return 0.0
-    return quality if 0.0 <= quality <= 1.0 else 0.0
+def quality(parameters: str) -> float:
+    """The weight (`q=`) among an item's parameters, 0 to 1, 1 where none is given; unreadable ones: not wanted."""
+    for parameter in parameters.split(";"):
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "q":
+            try:
+                weight = float(value)
+            except ValueError:
+                return 0.0
+            return weight if 0.0 <= weight <= 1.0 else 0.0
+    return 1.0

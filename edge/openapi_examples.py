@@ -24,10 +24,16 @@ DETAILS: Mapping[str, Mapping[str, DetailValue]] = {
     "MULTIPLE_FACES": {"faces": 2, "max": 1},
     "UNSUPPORTED_FORMAT": {"format": "GIF", "supported": "BMP, HEIF, JPEG, PNG, TIFF, WEBP"},
     "DAMAGED_IMAGE": {"format": "JPEG"},
-    "BAD_BASE64": {"problem": "blanks inside"},
+    "BAD_BASE64": {"field": "image_base64", "problem": "blanks inside"},
     "BODY_TOO_LARGE": {"size_bytes": 3_145_728, "max_bytes": 2_097_152},
     "DEADLINE": {"timeout_ms": 300, "needed_ms": 412},
     "INVALID_PARAMETER": {"field": "pupillary_distance_mm", "min": 40},
+    "REGION_SELF_CROSSING": {"field": "region"},
+    "REGION_OUTSIDE_IMAGE": {"field": "region"},
+    "REGION_EMPTY": {"field": "region"},
+    "REGION_TOO_LARGE": {"field": "region"},
+    "MASK_SIZE_DIFFERS": {"field": "mask", "width": 640, "height": 480, "photo_width": 2048, "photo_height": 2048},
+    "MASK_UNREADABLE": {"field": "mask", "format": "GIF", "supported": "BMP, HEIF, JPEG, PNG, TIFF, WEBP"},
     "MISSING_PARAMETER": {"field": "image", "in_json": "image_base64"},
     "BAD_JSON": {"problem": "unexpected end of data", "line": 1, "column": 18},
     "BAD_MULTIPART": {"missing": "closing boundary"},
@@ -36,7 +42,79 @@ DETAILS: Mapping[str, Mapping[str, DetailValue]] = {
 """By reason; the others have none."""
 
 
+_PROOF = {
+    "hair_share": 0.9412,
+    "edge_distance_mm": 0.84,
+    "delta_e": 3.1,
+    "orientation_distance": 0.18,
+    "gradient_distance": 0.09,
+    "outside_changed_pixels": 0,
+}
+
+
 def measure_answer() -> dict[str, Any]:
     """The envelope of a good measure call, of a made-up person; 78 of the 81 points of the hairline are left out."""
-    answer: dict[str, Any] = orjson.loads(resources.files("edge").joinpath("examples/measure.json").read_bytes())
-    return answer
+    return _example("measure")
+
+
+def hairlines_answer() -> dict[str, Any]:
+    """One design for the same person; most points of its curve are left out."""
+    return _enveloped({"hairline_images": [_example("design")], **_of_measuring("photo", "face", "hairline", "scale")})
+
+
+def masks_answer() -> dict[str, Any]:
+    """One mask of the same person."""
+    mask = {"part": "forehead", "image_url": _url("5"), "area_px2": 281340.0, "area_mm2": 8553.93}
+    return _enveloped({"masks": [mask], **_of_measuring("photo", "face", "scale")})
+
+
+def styles_answer() -> dict[str, Any]:
+    """Two styles on the same person, one of them without a grown picture."""
+    design = _example("design") | {"image_url": None}
+    grown = {"style": "round", "image_url": _url("1"), "grown_image_url": _url("2"), "grown_reason": None}
+    not_grown = {"style": "m", "image_url": _url("3"), "grown_image_url": None, "grown_reason": "NOTHING_TO_GROW"}
+    results = [
+        {**grown, "design": design, "proof": _PROOF},
+        {**not_grown, "design": design | {"style": "m"}, "proof": None},
+    ]
+    return _enveloped({"results": results, **_grown()})
+
+
+def grow_answer() -> dict[str, Any]:
+    """A region grown on the same person."""
+    pictures = {"marked_image_url": _url("1"), "grown_image_url": _url("2"), "grown_reason": None}
+    area = {"area_px2": 60512.0, "area_cm2": 18.4}
+    return _enveloped({**pictures, **area, "proof": _PROOF | {"edge_distance_mm": None}, **_grown()})
+
+
+def streamed_answer() -> str:
+    """A slow call as it comes over the line; of its envelope only the beginning."""
+    return (
+        'event: queued\ndata: {"position":1,"attempt":1}\n\n'
+        ":\n\n"
+        'event: progress\ndata: {"stage":"growing","step":2,"total":4,"attempt":1}\n\n'
+        'event: result\ndata: {"code":0,"message":"ok","request_id":"' + REQUEST_ID + '","data":{…}}\n\n'
+    )
+
+
+def _grown() -> dict[str, Any]:
+    return {**_of_measuring("photo", "face"), "seed": 1_734_829_604, "backend": "local"}
+
+
+def _of_measuring(*names: str) -> dict[str, Any]:
+    """These parts of the measured person's answer, and that there is nothing to warn of."""
+    data = measure_answer()["data"]
+    return {"warnings": [], **{name: data[name] for name in names}}
+
+
+def _enveloped(data: dict[str, Any]) -> dict[str, Any]:
+    return {"code": 0, "message": "ok", "request_id": REQUEST_ID, "data": data}
+
+
+def _url(digit: str) -> str:
+    return f"https://face.example/static/annotations/{digit * 32}.png"
+
+
+def _example(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = orjson.loads(resources.files("edge").joinpath(f"examples/{name}.json").read_bytes())
+    return content

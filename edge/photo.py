@@ -56,7 +56,7 @@ _GENERIC_BRANDS = frozenset({b"mif1", b"msf1"})
 
 @dataclass(frozen=True, slots=True)
 class Photo:
-    """A picture as uploaded, not decoded."""
+    """A picture as uploaded, not decoded: a photo, or the mask of one."""
 
     data: bytes = field(repr=False)
     format: str
@@ -131,15 +131,10 @@ def _size_px(data: bytes, name: str) -> tuple[int, int]:
 
 def inspect(data: bytes, limits: Limits) -> Photo:
     """The photo in `data` if it is of a format and a size we take; raises `ApiError`."""
-    if not data:
-        raise ApiError("DAMAGED_IMAGE", {"size_bytes": 0})
-    name = format_of(data)
-    if name not in COMMON_FORMATS and name not in limits.rare_formats:
-        supported = ", ".join(sorted(COMMON_FORMATS | limits.rare_formats))
-        raise ApiError("UNSUPPORTED_FORMAT", {"format": name, "supported": supported})
-    width, height = _size_px(data, name)
+    photo = _recognized(data, limits)
+    width, height = photo.width_px, photo.height_px
     if not width:
-        return Photo(data=data, format=name, width_px=0, height_px=0)
+        return photo
     if min(width, height) < MIN_SIDE_PX:
         raise ApiError("IMAGE_TOO_SMALL", {"width": width, "height": height, "min": MIN_SIDE_PX})
     if width * height > limits.max_pixels:
@@ -147,4 +142,34 @@ def inspect(data: bytes, limits: Limits) -> Photo:
             "IMAGE_TOO_MANY_PIXELS",
             {"width": width, "height": height, "pixels": width * height, "max": limits.max_pixels},
         )
+    return photo
+
+
+def inspect_mask(data: bytes, photo: Photo, limits: Limits) -> Photo:
+    """The mask in `data` if it can be one of `photo`; raises `ApiError`, every time for a parameter.
+
+    Either may be stored turned by a right angle: that the upright ones are of one size, the worker will see.
+    """
+    try:
+        mask = _recognized(data, limits)
+    except ApiError as error:
+        raise ApiError("MASK_UNREADABLE", {"field": "mask", **error.details}) from None
+    sides, photo_sides = (sorted((each.width_px, each.height_px)) for each in (mask, photo))
+    too_many = mask.width_px * mask.height_px > limits.max_pixels
+    if too_many or (mask.width_px and photo.width_px and sides != photo_sides):
+        details = {"width": mask.width_px, "height": mask.height_px}
+        expected = {"photo_width": photo.width_px, "photo_height": photo.height_px} if photo.width_px else {}
+        raise ApiError("MASK_SIZE_DIFFERS", {"field": "mask", **details, **expected})
+    return mask
+
+
+def _recognized(data: bytes, limits: Limits) -> Photo:
+    """A picture of a format that is read, whatever its size; raises `ApiError`."""
+    if not data:
+        raise ApiError("DAMAGED_IMAGE", {"size_bytes": 0})
+    name = format_of(data)
+    if name not in COMMON_FORMATS and name not in limits.rare_formats:
+        supported = ", ".join(sorted(COMMON_FORMATS | limits.rare_formats))
+        raise ApiError("UNSUPPORTED_FORMAT", {"format": name, "supported": supported})
+    width, height = _size_px(data, name)
     return Photo(data=data, format=name, width_px=width, height_px=height)

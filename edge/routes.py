@@ -1,25 +1,28 @@
-"""The calls: what each one asks of a worker, and what comes of it. Handlers only."""
+"""The calls that run on workers, one handler each."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from google.protobuf.message import Message
-from hair.analysis.v1 import common_pb2, measure_pb2
+from hair.analysis.v1 import common_pb2
 from starlette.requests import Request
 from starlette.responses import Response
 
-from edge import translate, upload
-from edge.calls import Call, CallFailedError, Mesh
+from edge import kinds
+from edge.calls import Call, CallFailedError, Mesh, Outcome
 from edge.errors import ApiError
 from edge.exchange import ClientWatch, Exchange
 from edge.images.store import ImageStore, StoreError, StoreFullError, new_id
+from edge.intake import take_in
+from edge.kinds import Data, Kind
 from edge.messages import Lang
-from edge.parameters import MeasureParameters, Parameters, validate
+from edge.parameters import LabelParameters, Parameters
 from edge.peers import client_address
-from edge.photo import MEDIA_TYPES, Photo, inspect
 from edge.reload import InForce
+from edge.stream import COMMENT_EVERY_S, News, StreamedAnswer, is_wanted
 
 P = TypeVar("P", bound=Parameters)
 
@@ -28,63 +31,77 @@ _LANGUAGES = {Lang.ZH: common_pb2.LANGUAGE_ZH, Lang.EN: common_pb2.LANGUAGE_EN}
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """The calls that run on workers."""
+    """The handlers."""
 
     mesh: Mesh
     store: ImageStore
     in_force: InForce
     picture_url: str
     """What a picture's URL is before its id."""
+    comment_every_s: float = COMMENT_EVERY_S
+    """Of streamed answers."""
 
     async def measure(self, request: Request) -> Response:
         """Facial measurement in px and mm with intervals, thirds and fifths, hairline curve."""
-        exchange = Exchange.of(request)
-        photo, parameters = await self._take_in(exchange, MeasureParameters)
-        message = measure_pb2.MeasureRequest(
-            pupillary_distance_mm=parameters.pupillary_distance_mm,
-            annotate=parameters.annotate,
-            options=self._options(exchange, parameters),
-        )
-        _put_photo(message.photo, photo)
-        del photo  # the message has its own copy, and may wait in a queue with many others
-        return await self._ask(exchange, "Measure", message)
+        return await self._serve(Exchange.of(request), kinds.MEASURE)
 
-    async def _take_in(self, exchange: Exchange, kind: type[P]) -> tuple[Photo, P]:
-        """Photo and parameters of a request; raises `ApiError` for the first thing that is wrong."""
-        content_type = exchange.headers.get("content-type", "")
-        if not upload.is_supported(content_type):
-            raise ApiError("UNSUPPORTED_MEDIA_TYPE")
-        exchange.timeout_s()  # a wrong header is refused before the body is read
-        limits = self.in_force.settings.limits
-        body = await upload.read_body(exchange.receive, exchange.headers, limits.max_body_bytes)
-        given = await upload.parse(content_type, body)
-        parameters = validate(kind, given.parameters)
-        if given.photo is None:
-            raise ApiError("MISSING_PARAMETER", {"field": "image", "in_json": "image_base64"})
-        return inspect(given.photo, limits), parameters
+    async def styles(self, request: Request) -> Response:
+        """Hair grown to several hairline styles."""
+        return await self._serve(Exchange.of(request), kinds.STYLES)
 
-    def _options(self, exchange: Exchange, parameters: Parameters) -> common_pb2.CallOptions:
-        lang = Lang(parameters.lang) if parameters.lang else exchange.lang
-        max_side_px = self.in_force.settings.limits.max_output_side
-        return common_pb2.CallOptions(lang=_LANGUAGES[lang], max_output_side_px=max_side_px)
+    async def grow(self, request: Request) -> Response:
+        """Hair grown in the region the user marked."""
+        return await self._serve(Exchange.of(request), kinds.REGION)
 
-    async def _ask(self, exchange: Exchange, method: str, message: Message) -> Response:
-        """Run one call on a worker and turn its answer into JSON, the pictures in it into URLs that can be read."""
-        trusted = self.in_force.settings.trusted_proxies
-        client = client_address(exchange.peer, exchange.headers.getlist("x-forwarded-for"), trusted)
-        call = Call(
-            method, message, exchange.request_id, timeout_s=exchange.timeout_s(), client=client, trace=exchange.trace
-        )
+    async def hairlines(self, request: Request) -> Response:
+        """Hairline designs drawn on the photo."""
+        return await self._serve(Exchange.of(request), kinds.HAIRLINES)
+
+    async def masks(self, request: Request) -> Response:
+        """Masks of hair and the parts of the face."""
+        return await self._serve(Exchange.of(request), kinds.MASKS)
+
+    async def _serve(self, exchange: Exchange, kind: Kind[P]) -> Response:
+        """One request from its body to its answer, or to the answer that tells its progress first."""
+        message = await self._message(exchange, kind)
+        if kind.grows and is_wanted(exchange.headers.getlist("accept")):
+            return StreamedAnswer(exchange, partial(self._run, exchange, kind, message), self.comment_every_s)
         with ClientWatch(exchange):
-            try:
-                outcome = await self.mesh.call(call)
-            except CallFailedError as error:
-                exchange.queue_s = error.queue_s
-                raise ApiError.of_call(error, exchange.timeout_ms()) from error
-            exchange.queue_s = outcome.queue_s
-            return await self._answer(exchange, outcome.response)
+            return exchange.answer(await self._run(exchange, kind, message, None))
 
-    async def _answer(self, exchange: Exchange, message: Message) -> Response:
+    async def _message(self, exchange: Exchange, kind: Kind[P]) -> Message:
+        """What the worker is asked; raises `ApiError`. The message alone stays: it may wait with many others."""
+        limits = self.in_force.settings.limits
+        given = await take_in(exchange, kind.parameters, limits)
+        said = given.parameters.lang if isinstance(given.parameters, LabelParameters) else None
+        lang = Lang(said) if said else exchange.lang
+        options = common_pb2.CallOptions(lang=_LANGUAGES[lang], max_output_side_px=limits.max_output_side)
+        return kind.ask(given, options)
+
+    async def _run(self, exchange: Exchange, kind: Kind[P], message: Message, news: News | None) -> Data:
+        """Run the call on a worker; the answer's data, with pictures that can be read. Raises `ApiError`."""
+        trusted = self.in_force.settings.trusted_proxies
+        call = Call(
+            kind.method,
+            message,
+            exchange.request_id,
+            slow=kind.grows,
+            capability="growth" if kind.grows else "",
+            timeout_s=exchange.timeout_s(),
+            client=client_address(exchange.peer, exchange.headers.getlist("x-forwarded-for"), trusted),
+            on_queued=news.queued if news else None,
+            on_progress=news.progress if news else None,
+            trace=exchange.trace,
+        )
+        try:
+            outcome = await self.mesh.call(call)
+        except CallFailedError as error:
+            exchange.queue_s = error.queue_s
+            raise ApiError.of_call(error, exchange.timeout_ms()) from error
+        exchange.queue_s = outcome.queue_s
+        return await self._data(kind, outcome)
+
+    async def _data(self, kind: Kind[P], outcome: Outcome) -> Data:
         pictures: dict[str, bytes] = {}
 
         def keep(picture: bytes) -> str:
@@ -92,18 +109,10 @@ class Calls:
             pictures[picture_id] = picture
             return f"{self.picture_url}{picture_id}.png"
 
-        data = translate.to_json(message, keep)
+        data = kind.answer(outcome, keep)
         try:
             for picture_id, picture in pictures.items():
                 await self.store.put(picture_id, picture)
         except StoreError as error:
             raise ApiError("STORE_FULL" if isinstance(error, StoreFullError) else "STORE_FAILED") from error
-        return exchange.answer(data)
-
-
-def _put_photo(image: common_pb2.Image, photo: Photo) -> None:
-    """Fill a request's picture in place: handing over a finished one would copy the photo once more."""
-    image.data = photo.data
-    image.media_type = MEDIA_TYPES[photo.format]
-    image.width_px = photo.width_px
-    image.height_px = photo.height_px
+        return data

@@ -1,4 +1,4 @@
-"""Bytes in, checked: the request body, read under its limit, taken apart into one photo and its parameters.
+"""Bytes in, checked: the request body, read under its limit, taken apart into its files and its parameters.
 
 The whole body stays in memory; no upload touches a disk. File names and the content types of parts are ignored: the
 format is decided by the bytes. Nothing of a refused body is repeated in the refusal.
@@ -27,7 +27,7 @@ SLICE_BYTES = 262_144
 """A form is parsed in slices of this, and others get their turn in between: the parser takes some bytes one by one, and
 a body made of those alone would keep everyone waiting."""
 MAX_FIELD_BYTES = 65_536
-"""One parameter as a form field: a polygon of a few thousand corners fits."""
+"""One parameter as a form field: the longest polygon fits."""
 BODY_TIMEOUT_S = 60.0
 """For a whole body to arrive: 2 MiB at 280 kbit/s."""
 
@@ -40,13 +40,23 @@ class ClientGoneError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Shape:
+    """What a call's body may hold beside parameters of one value."""
+
+    files: frozenset[str] = frozenset({"image"})
+    """Names of files in a form; in JSON each is `<name>_base64`."""
+    lists: frozenset[str] = frozenset()
+    """Parameters that a form may repeat."""
+
+
+@dataclass(frozen=True, slots=True)
 class Upload:
     """What a body held, before anything of it is judged."""
 
-    photo: bytes | None = field(repr=False)
-    """Bytes of the file `image`, or of `image_base64`; None when there was neither."""
+    files: Mapping[str, bytes] = field(repr=False)
+    """By name; those that were not sent are not there."""
     parameters: Mapping[str, object] = field(repr=False)
-    """Text from a form, JSON values from JSON."""
+    """Text from a form, a list of texts where a field was repeated; JSON values from JSON."""
 
 
 async def read_body(receive: Receive, headers: Headers, max_bytes: int) -> bytes:
@@ -77,15 +87,15 @@ def is_supported(content_type: str) -> bool:
     return content_type.partition(";")[0].strip().lower() in {"multipart/form-data", "application/json"}
 
 
-async def parse(content_type: str, body: bytes) -> Upload:
-    """Photo and parameters of a body of a supported type; raises `ApiError`."""
+async def parse(content_type: str, body: bytes, shape: Shape) -> Upload:
+    """Files and parameters of a body of a supported type; raises `ApiError`."""
     kind, options = parse_options_header(content_type)
     if kind == b"application/json":
-        return _parse_json(body)
-    return await _parse_form(options.get(b"boundary", b""), body)
+        return _parse_json(body, shape)
+    return await _parse_form(options.get(b"boundary", b""), body, shape)
 
 
-def _parse_json(body: bytes) -> Upload:
+def _parse_json(body: bytes, shape: Shape) -> Upload:
     try:
         content = orjson.loads(body)
     except orjson.JSONDecodeError as error:  # its words are fixed ones: nothing of the text is in them
@@ -94,26 +104,33 @@ def _parse_json(body: bytes) -> Upload:
         raise ApiError("BAD_JSON", {"expected": "an object"})
     if len(content) > MAX_PARTS:
         raise ApiError("BAD_JSON", {"max_keys": MAX_PARTS})
-    text = content.pop("image_base64", None)
-    if text is None:
-        return Upload(photo=None, parameters=content)
+    texts = {name: content.pop(f"{name}_base64", None) for name in sorted(shape.files)}
+    files = {name: _from_json(f"{name}_base64", text) for name, text in texts.items() if text is not None}
+    return Upload(files=files, parameters=content)
+
+
+def _from_json(key: str, text: object) -> bytes:
     if not isinstance(text, str):
-        raise invalid("image_base64", expected="text")
-    return Upload(photo=decode_base64(text), parameters=content)
+        raise invalid(key, expected="text")
+    try:
+        return decode_base64(text)
+    except ApiError as error:
+        raise ApiError(error.reason, {"field": key, **error.details}) from None
 
 
 class _Form:
     """Collects the parts of one form from the parser's callbacks. Slices of the body are copied once."""
 
-    def __init__(self) -> None:
+    def __init__(self, lists: frozenset[str]) -> None:
         self.files: dict[str, bytes] = {}
-        self.fields: dict[str, bytes] = {}
+        self.fields: dict[str, list[bytes]] = {}
         self.complete = False
         self._disposition = b""
         self._header = b""
         self._value = b""
         self._data: list[bytes] = []
         self._parts = 0
+        self._lists = lists
 
     def part_begin(self) -> None:
         self._parts += 1
@@ -144,18 +161,22 @@ class _Form:
             raise ApiError("BAD_MULTIPART", {"missing": "name of a part, in UTF-8"}) from None
         if kind != b"form-data":
             raise ApiError("BAD_MULTIPART", {"expected": "parts with Content-Disposition: form-data"})
-        if name in self.files or name in self.fields:
-            raise invalid(public_name(name), problem="sent twice")
         # `filename*` is not allowed in forms, but clients send it; it still says that this is a file.
         is_file = b"filename" in options or b"filename*" in self._disposition.lower()
-        (self.files if is_file else self.fields)[name] = b"".join(self._data)
+        if name in self.files or (name in self.fields and (is_file or name not in self._lists)):
+            raise invalid(public_name(name), problem="sent twice")
+        value = b"".join(self._data)
+        if is_file:
+            self.files[name] = value
+        else:
+            self.fields.setdefault(name, []).append(value)
 
     def end(self) -> None:
         self.complete = True
 
 
-async def _parse_form(boundary: bytes, body: bytes) -> Upload:
-    form = _Form()
+async def _parse_form(boundary: bytes, body: bytes, shape: Shape) -> Upload:
+    form = _Form(shape.lists)
     if not boundary:
         raise ApiError("BAD_MULTIPART", {"missing": "boundary"})
     try:
@@ -179,23 +200,27 @@ async def _parse_form(boundary: bytes, body: bytes) -> Upload:
         raise ApiError("BAD_MULTIPART", {"problem": "is not in parts divided by the boundary"}) from None
     if not form.complete:
         raise ApiError("BAD_MULTIPART", {"missing": "closing boundary"})
-    photo = form.files.pop("image", None)
-    if "image_base64" in form.fields or "image_base64" in form.files:
-        raise invalid("image_base64", expected="the photo as a file named image; base64 is for JSON bodies")
+    for name in sorted(shape.files):
+        base64_name = f"{name}_base64"
+        if base64_name in form.fields or base64_name in form.files:
+            raise invalid(base64_name, expected=f"a file named {name}; base64 is for JSON bodies")
+        if name in form.fields:
+            raise invalid(name, expected="a file")
     for name in form.files:
-        raise invalid(public_name(name), problem="is not a file of this call")
-    if "image" in form.fields:
-        raise invalid("image", expected="a file")
-    return Upload(photo=photo, parameters={name: _text(name, value) for name, value in form.fields.items()})
+        if name not in shape.files:
+            raise invalid(public_name(name), problem="is not a file of this call")
+    return Upload(files=form.files, parameters={name: _texts(name, values) for name, values in form.fields.items()})
 
 
-def _text(name: str, value: bytes) -> str:
-    if len(value) > MAX_FIELD_BYTES:
+def _texts(name: str, values: list[bytes]) -> str | list[str]:
+    """A field's text, or its texts where it was repeated."""
+    if sum(map(len, values)) > MAX_FIELD_BYTES:
         raise invalid(public_name(name), max_bytes=MAX_FIELD_BYTES)
     try:
-        return value.decode()
+        texts = [value.decode() for value in values]
     except UnicodeDecodeError:
         raise invalid(public_name(name), expected="UTF-8 text") from None
+    return texts[0] if len(texts) == 1 else texts
 
 
 def public_name(name: str) -> str:

@@ -147,6 +147,15 @@ class Admission:
         """Requests of a lane that wait, inside or outside."""
         return len(self._lanes[slow].waiting) + len(self._lanes[slow].outside)
 
+    def ahead_of(self, request: Request) -> int:
+        """Requests of its lane that wait and are to get a worker before it; 0 once it has one."""
+        lane = self._lanes[request.slow]
+        if request.place is Place.WAITING:
+            return bisect_left(lane.waiting, request.number, key=_number)
+        if request.place is Place.OUTSIDE:
+            return len(lane.waiting) + sum(other.number < request.number for other in lane.outside.values())
+        return 0
+
     def has_room(self, *, slow: bool) -> bool:
         """Whether a new request of this lane comes in at once."""
         lane = self._lanes[slow]

@@ -106,6 +106,10 @@ class Pool:
         """Whether a call submitted now comes inside at once, so that its size does not matter."""
         return self._requests.admission.has_room(slow=slow)
 
+    def ahead_of(self, call_id: str) -> int:
+        """How many calls of its class are to get a worker before this one, which is not answered yet."""
+        return self._requests.admission.ahead_of(self._requests.by_id[call_id])
+
     @property
     def minds_inputs(self) -> bool:
         """Whether any input is remembered, so that `Submitted.input_key` is looked at."""

@@ -187,11 +187,13 @@ class Driver:
         attempts = 0
         try:
             self._feed(self._submitted(call, call_id))
+            self._tell_queued(call, desk, call_id, 1)
             while isinstance(word := await desk.take(), ev.Start):
                 attempts += 1
                 call.trace.workers.append(word.endpoint)
                 answer = await self._attempt(call, word, attempts)
                 self._feed(self._ended(call, call_id, answer))
+                self._tell_queued(call, desk, call_id, attempts + 1)
         finally:
             del self._desks[call_id]
             if desk.open:
@@ -236,6 +238,11 @@ class Driver:
             if task_is_cancelled():
                 raise
             return Refusal(ev.Code.UNAVAILABLE)  # the channel was closed
+
+    def _tell_queued(self, call: Call, desk: Desk, call_id: str, attempt: int) -> None:
+        """The call is not over: it waits for its next attempt, or has a worker already."""
+        if call.on_queued is not None and desk.open:
+            call.on_queued(self._pool.ahead_of(call_id), attempt)
 
     def _progressed(self, call: Call, call_id: str, number: int, message: Message) -> None:
         self._feed(ev.CallProgressed(time.monotonic(), call_id))

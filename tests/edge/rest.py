@@ -10,11 +10,12 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
 import uvicorn
-from hair.analysis.v1 import measure_pb2
+from google.protobuf.message import Message
+from hair.analysis.v1 import growth_pb2, measure_pb2
 from PIL import Image
 
 from edge.app import RunningMesh, create_app
@@ -26,8 +27,16 @@ from edge.reload import ConfigFile
 from edge.settings import Settings, parse
 from edge.upstream.channel import ChannelSecurity
 
+M = TypeVar("M", bound=Message)
+
 PASSWORD = "loopback-secret"
 MEASURE = "/api/v1/face/measure"
+MASKS = "/api/v1/face/masks"
+HAIRLINES = "/api/v1/hair/hairlines"
+STYLES = "/api/v1/hair/styles"
+GROW = "/api/v1/hair/grow"
+CALLS = (MEASURE, MASKS, HAIRLINES, STYLES, GROW)
+"""Those that run on workers."""
 WORKER = "10.0.0.11:28187"
 
 
@@ -77,6 +86,20 @@ def endpoint(**changes: Any) -> EndpointSnapshot:
     return EndpointSnapshot(**{**good, **changes})
 
 
+_SUMMARY = growth_pb2.GrowthSummary(seed=7, backend="local")
+
+
+def grown_styles(*results: growth_pb2.StyleResult) -> tuple[Message, ...]:
+    """What a stream brings beside progress: these results, and the summary."""
+    messages = [growth_pb2.GrowStylesResponse(result=each) for each in results]
+    return (*messages, growth_pb2.GrowStylesResponse(summary=_SUMMARY))
+
+
+def grown_region(result: growth_pb2.RegionResult) -> tuple[Message, ...]:
+    """The same of the other slow call."""
+    return growth_pb2.GrowRegionResponse(result=result), growth_pb2.GrowRegionResponse(summary=_SUMMARY)
+
+
 EJECTED = endpoint(
     target="10.0.0.12:28187",
     primary=False,
@@ -111,8 +134,12 @@ class FakeMesh:
     """Answers at once with `response`, or raises `failure`; with `gate` set, only once that is set."""
 
     counts: OnlineCounts = SOME_ONLINE
-    response: measure_pb2.MeasureResponse = field(default_factory=measured)
+    response: Message = field(default_factory=measured)
+    results: tuple[Message, ...] = ()
+    """Of a slow call; the last one is its response."""
     failure: BaseException | None = None
+    refuses: bool = False
+    """Whether `failure` is the pool's word at once, before the call was queued."""
     gate: asyncio.Event | None = None
     calls: list[Call] = field(default_factory=list)
     called: asyncio.Event = field(default_factory=asyncio.Event)
@@ -157,6 +184,10 @@ class FakeMesh:
         call.trace.workers.append(WORKER)
         self.calls.append(call)
         self.called.set()
+        if self.failure is not None and self.refuses:
+            raise self.failure
+        if call.on_queued is not None:
+            call.on_queued(0, 1)
         try:
             if self.gate is not None:
                 await self.gate.wait()
@@ -165,13 +196,18 @@ class FakeMesh:
             raise
         if self.failure is not None:
             raise self.failure
-        return Outcome(self.response, worker=WORKER, attempts=1, queue_s=0.25)
+        response = self.results[-1] if self.results else self.response
+        return Outcome(response, worker=WORKER, attempts=1, queue_s=0.25, results=self.results)
 
     @property
     def request(self) -> measure_pb2.MeasureRequest:
-        """What the worker was asked last."""
+        """What a worker was asked last, to be measured."""
+        return self.asked(measure_pb2.MeasureRequest)
+
+    def asked(self, kind: type[M]) -> M:
+        """What a worker was asked last."""
         message = self.calls[-1].message
-        assert isinstance(message, measure_pb2.MeasureRequest)
+        assert isinstance(message, kind)
         return message
 
 
@@ -195,7 +231,15 @@ class Rest:
 
     async def measure(self, photo: bytes = PHOTO, *, headers: dict[str, str] | None = None, **fields: str) -> Any:
         """One measure call as a form; the HTTP response."""
-        return await self.client.post(MEASURE, files={"image": ("p.jpg", photo)}, data=fields, headers=headers)
+        return await self.post(MEASURE, photo, headers=headers, **fields)
+
+    async def post(
+        self, route: str, photo: bytes = PHOTO, *, headers: dict[str, str] | None = None, **fields: Any
+    ) -> Any:
+        """One call as a form; a field that is bytes is a file, one that is a list is repeated."""
+        files = {name: (name, value) for name, value in fields.items() if isinstance(value, bytes)}
+        data = {name: value for name, value in fields.items() if not isinstance(value, bytes)}
+        return await self.client.post(route, files={"image": ("p.jpg", photo), **files}, data=data, headers=headers)
 
     async def raw(self, request: bytes, *, end: bool = False) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """A connection of its own with bytes sent as they are."""

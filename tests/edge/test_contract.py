@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import structlog
-from hair.analysis.v1 import common_pb2
+from hair.analysis.v1 import common_pb2, measure_pb2
 
 from edge.calls import CallFailedError
 from edge.errors import TABLE
@@ -98,7 +98,7 @@ async def test_what_can_be_read_can_be_asked_for_its_head_and_says_so(rest: Rest
 
 
 async def test_no_picture_is_null(rest: Rest, mesh: FakeMesh) -> None:
-    mesh.response.ClearField("annotated_image")
+    mesh.response = measure_pb2.MeasureResponse()
     data = (await rest.measure(annotate="false")).json()["data"]
     assert data["annotated_image_url"] is None
 
@@ -346,7 +346,7 @@ async def test_what_the_edge_sees_in_the_bytes_never_reaches_a_worker(
         ("GET", "/api/v1/nothing", None, 404, "NOT_FOUND"),
         ("GET", "/api/", None, 404, "NOT_FOUND"),
         ("POST", MEASURE + "/", "application/json", 404, "NOT_FOUND"),
-        ("POST", "/api/v1/hair/grow", "application/json", 404, "NOT_FOUND"),
+        ("POST", "/api/v1/hair", "application/json", 404, "NOT_FOUND"),
         ("GET", MEASURE, None, 405, "METHOD_NOT_ALLOWED"),
         ("DELETE", MEASURE, None, 405, "METHOD_NOT_ALLOWED"),
         ("POST", MEASURE, "text/plain", 415, "UNSUPPORTED_MEDIA_TYPE"),

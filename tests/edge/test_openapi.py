@@ -8,12 +8,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.message import Message
+from hair.analysis.v1 import common_pb2, growth_pb2, hairlines_pb2, masks_pb2, measure_pb2
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import validate
 
 from edge.errors import FRAMEWORK_REASONS, TABLE
 from edge.openapi_examples import DETAILS
-from tests.edge.rest import MEASURE, FakeMesh, Rest, failed, serving
+from edge.translate import is_map, value_field
+from tests.edge.rest import (
+    ANNOTATED,
+    CALLS,
+    GROW,
+    HAIRLINES,
+    MASKS,
+    MEASURE,
+    STYLES,
+    FakeMesh,
+    Rest,
+    failed,
+    grown_region,
+    grown_styles,
+    serving,
+)
 
 Document = dict[str, Any]
 
@@ -27,6 +44,26 @@ async def document(rest: Rest) -> Document:
 def check(document: Document, schema: Document, instance: object) -> None:
     """Validate `instance` by a schema of the document; raises."""
     OAS31Validator({**schema, "components": document["components"]}).validate(instance)
+
+
+def fill(message: Message) -> None:
+    """Give every field of a message something to say, pictures and messages inside included; lists get one entry."""
+    descriptor: Any = message.DESCRIPTOR
+    for field in descriptor.fields:
+        one = "text" if value_field(field).type == field.TYPE_STRING else 1
+        value = getattr(message, field.name)
+        if is_map(field):
+            value["name"] = one
+        elif field.message_type:
+            inside = value.add() if field.is_repeated else value
+            if isinstance(inside, common_pb2.Image):
+                inside.data = ANNOTATED
+            else:
+                fill(inside)
+        elif field.is_repeated:
+            value.append(one)
+        else:
+            setattr(message, field.name, one)
 
 
 def contents(document: Document) -> Iterator[tuple[str, Document]]:
@@ -44,7 +81,7 @@ def test_it_is_a_valid_document(document: Document) -> None:
 
 def test_every_route_is_in_it(document: Document) -> None:
     assert set(document["paths"]) == {
-        MEASURE,
+        *CALLS,
         "/health",
         "/gateway-health",
         "/livez",
@@ -69,8 +106,9 @@ def test_every_example_holds(document: Document) -> None:
     assert count > 30
 
 
-def test_every_error_of_a_call_is_in_it(document: Document) -> None:
-    responses = document["paths"][MEASURE]["post"]["responses"]
+@pytest.mark.parametrize("path", CALLS)
+def test_every_error_of_a_call_is_in_it(document: Document, path: str) -> None:
+    responses = document["paths"][path]["post"]["responses"]
     found = {
         (int(status), reason)
         for status, response in responses.items()
@@ -78,12 +116,14 @@ def test_every_error_of_a_call_is_in_it(document: Document) -> None:
         if status != "200"
     }
     elsewhere = set(FRAMEWORK_REASONS.values()) - {"UNSUPPORTED_MEDIA_TYPE"}
+    if path != GROW:
+        elsewhere |= {reason for reason in TABLE if reason.startswith(("REGION_", "MASK_"))}
     assert found == {(row.http_status, reason) for reason, row in TABLE.items() if reason not in elsewhere}
 
 
 def test_every_field_says_what_it_is(document: Document) -> None:
     for name, schema in document["components"]["schemas"].items():
-        for field, property_ in schema["properties"].items():
+        for field, property_ in schema.get("properties", {}).items():
             if name != "Refusal":
                 assert property_.get("description"), f"{name}.{field}"
 
@@ -108,6 +148,33 @@ def test_examples_have_the_details_that_refusals_have(document: Document) -> Non
     assert "" not in json.dumps(examples["measure"]).split('"')[1::2], "what is not said is null"
 
 
+@pytest.mark.parametrize(
+    ("path", "method", "message"),
+    [
+        (MEASURE, "Measure", measure_pb2.MeasureResponse()),
+        (HAIRLINES, "DesignHairlines", hairlines_pb2.DesignHairlinesResponse()),
+        (MASKS, "SegmentFace", masks_pb2.SegmentFaceResponse()),
+        (STYLES, "GrowStyles", growth_pb2.StyleResult()),
+        (GROW, "GrowRegion", growth_pb2.RegionResult()),
+    ],
+)
+async def test_every_call_answers_as_documented_when_it_has_everything_to_say(
+    rest: Rest, mesh: FakeMesh, document: Document, path: str, method: str, message: Message
+) -> None:
+    fill(message)
+    if isinstance(message, growth_pb2.StyleResult):
+        mesh.results = grown_styles(message)
+    elif isinstance(message, growth_pb2.RegionResult):
+        mesh.results = grown_region(message)
+    mesh.response = message
+    fields: Document = {"region": "[[1, 1], [9, 1], [5, 9]]"} if path == GROW else {}
+    answer = (await rest.post(path, **fields)).json()
+    content = document["paths"][path]["post"]["responses"]["200"]["content"]["application/json"]
+    check(document, content["schema"], answer)
+    assert mesh.calls[-1].method == method
+    assert '"http' in json.dumps(answer), "its pictures are URLs"
+
+
 async def test_real_answers_are_as_documented(rest: Rest, mesh: FakeMesh, document: Document) -> None:
     responses = document["paths"][MEASURE]["post"]["responses"]
 
@@ -125,11 +192,32 @@ async def test_real_answers_are_as_documented(rest: Rest, mesh: FakeMesh, docume
         check(document, content["schema"], (await rest.client.get(path)).json())
 
 
-async def test_parameters_are_documented_for_both_body_types(document: Document) -> None:
-    content = document["paths"][MEASURE]["post"]["requestBody"]["content"]
+@pytest.mark.parametrize(
+    ("path", "files", "parameters"),
+    [
+        (MEASURE, ["image"], ["pupillary_distance_mm", "annotate", "lang"]),
+        (HAIRLINES, ["image"], ["styles", "sex", "height", "density_per_cm2", "lang"]),
+        (MASKS, ["image"], ["parts"]),
+        (STYLES, ["image"], ["styles", "sex", "seed", "lang"]),
+        (GROW, ["image", "mask"], ["region", "seed", "lang"]),
+    ],
+)
+async def test_parameters_are_documented_for_both_body_types(
+    document: Document, path: str, files: list[str], parameters: list[str]
+) -> None:
+    content = document["paths"][path]["post"]["requestBody"]["content"]
     form, plain = content["multipart/form-data"]["schema"], content["application/json"]["schema"]
-    assert set(form["properties"]) == {"image", "pupillary_distance_mm", "annotate", "lang"}
-    assert set(plain["properties"]) == {"image_base64", "pupillary_distance_mm", "annotate", "lang"}
+    assert set(form["properties"]) == {*files, *parameters}
+    assert set(plain["properties"]) == {*(f"{name}_base64" for name in files), *parameters}
+    assert all(each["description"] for each in [*form["properties"].values(), *plain["properties"].values()])
+
+
+@pytest.mark.parametrize("path", CALLS)
+def test_slow_calls_say_that_they_stream(document: Document, path: str) -> None:
+    content = document["paths"][path]["post"]["responses"]["200"]["content"]
+    assert ("text/event-stream" in content) == (path in {STYLES, GROW})
+    for name in content.get("text/event-stream", {}).get("examples", {}):
+        assert document["components"]["examples"][name]["value"].startswith("event: queued\ndata: {")
 
 
 async def test_the_page_needs_nothing_from_elsewhere(rest: Rest) -> None:

@@ -15,13 +15,16 @@ from starlette.datastructures import Headers
 
 from edge import upload
 from edge.errors import ApiError
-from edge.upload import ClientGoneError, Upload, decode_base64, read_body
+from edge.upload import ClientGoneError, Shape, Upload, decode_base64, read_body
 
 Message = dict[str, Any]
 
 
-def parse(content_type: str, body: bytes) -> Upload:
-    return asyncio.run(upload.parse(content_type, body))
+PHOTO_ALONE = Shape()
+
+
+def parse(content_type: str, body: bytes, shape: Shape = PHOTO_ALONE) -> Upload:
+    return asyncio.run(upload.parse(content_type, body, shape))
 
 
 def reason_of(work: Callable[[], object]) -> str:
@@ -135,7 +138,7 @@ def test_a_form_comes_apart_as_it_was_made(content: bytes, text: str, order: boo
         ('form-data; name="lang"', text.encode("utf-8", "ignore")),
     ]
     found = parse(TYPE, form(*(parts if order else parts[::-1])))
-    assert found == Upload(photo=content, parameters={"lang": text.encode("utf-8", "ignore").decode()})
+    assert found == Upload(files={"image": content}, parameters={"lang": text.encode("utf-8", "ignore").decode()})
 
 
 @pytest.mark.parametrize(
@@ -153,12 +156,12 @@ def test_a_form_comes_apart_as_it_was_made(content: bytes, text: str, order: boo
     ],
 )
 def test_names_of_files_do_not_matter(disposition: str) -> None:
-    assert parse(TYPE, form((disposition, b"photo"))).photo == b"photo"
+    assert parse(TYPE, form((disposition, b"photo"))).files == {"image": b"photo"}
 
 
 def test_headers_of_parts_are_ignored() -> None:
     body = form(IMAGE).replace(b"\r\n\r\n", b"\r\nContent-Type: text/html\r\nX-Other: 1\r\n\r\n", 1)
-    assert parse(TYPE, body).photo == IMAGE[1]
+    assert parse(TYPE, body).files == {"image": IMAGE[1]}
 
 
 @pytest.mark.parametrize(
@@ -203,7 +206,7 @@ def test_what_is_no_form(content_type: str, body: bytes) -> None:
                 (other, *rest),
                 {
                     "field": "image_base64",
-                    "expected": "the photo as a file named image; base64 is for JSON bodies",
+                    "expected": "a file named image; base64 is for JSON bodies",
                 },
             )
             for other in (
@@ -229,7 +232,7 @@ def test_slices_change_nothing(cut: int, content: bytes) -> None:
     body = form(('form-data; name="image"; filename="p"', content), ('form-data; name="lang"', b"zh"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(upload, "SLICE_BYTES", cut)
-        assert parse(TYPE, body) == Upload(photo=content, parameters={"lang": "zh"})
+        assert parse(TYPE, body) == Upload(files={"image": content}, parameters={"lang": "zh"})
 
 
 HOSTILE = {
@@ -240,7 +243,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", sorted(HOSTILE))
 async def test_a_body_made_to_keep_the_parser_busy_lets_others_have_their_turn(name: str) -> None:
-    parsing = asyncio.create_task(upload.parse(TYPE, HOSTILE[name]))
+    parsing = asyncio.create_task(upload.parse(TYPE, HOSTILE[name], PHOTO_ALONE))
     turns = 0
     while not parsing.done():
         await asyncio.sleep(0)
@@ -279,9 +282,8 @@ def test_base64_must_be_text() -> None:
 
 
 def test_json_keeps_its_types() -> None:
-    assert parse("application/json; charset=utf-8", b'{"annotate": false, "x": [1]}') == Upload(
-        photo=None, parameters={"annotate": False, "x": [1]}
-    )
+    found = parse("application/json; charset=utf-8", b'{"annotate": false, "x": [1]}')
+    assert found == Upload(files={}, parameters={"annotate": False, "x": [1]})
 
 
 def receiving(*messages: Message) -> Callable[[], Awaitable[Message]]:
