@@ -1,0 +1,108 @@
+"""The backend `local`: hair from the person's own, by geometry and texture alone, on any CPU.
+
+The growth field continues the direction of the own hair over the region (`strands.field`). Along it a dense cover is
+quilted of patches of the own hair (`strands.quilt`). At the front the cover gives way to single strands, rooted ever
+more thinly in the photo's own skin (`strands.strokes`); at the back it ends in strands over the existing hair, so that
+the old front edge lies under new hair and no seam is seen.
+"""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+
+from vision.growth.backend import GrowthJob
+from vision.growth.strands.field import growth_field
+from vision.growth.strands.own_hair import look_at_hair
+from vision.growth.strands.plot import Floats, Plot, distance_mm, survey
+from vision.growth.strands.quilt import Quilt
+from vision.growth.strands.strokes import draw_strands, strand_noise
+from vision.types import Progress, RgbImage
+
+ROOTED_MM = 3.5
+"""Depth behind the free border at which roots are as dense as anywhere."""
+CLOSED_MM = (2.0, 5.0)
+"""From the first to the second depth the cover closes: no scalp shines through any more."""
+TEXTURED_MM = (0.5, 3.0)
+"""Before the first depth strands have the colour of the hair near by, from the second on that of the cover."""
+RAGGED_MM = 0.45
+RAGGED_OVER_MM = (0.6, 1.8)
+"""The free border comes and goes by so much (standard deviation), over such lengths."""
+JOIN_MM = 6.0
+"""The cover reaches so far into the existing hair, thinning out."""
+NOISE_MM = 3.0
+STRAND_MM = (7.0, 4.0)
+"""Length of strands: of straight hair, of tight curls."""
+SINGLE_TONE = 0.8
+"""A strand alone is darker than the hair as a whole, which shines."""
+SHADE_MM = 0.8
+SHADE = 0.22
+"""Skin between roots is darker, as hair shades it and its roots show through."""
+
+
+class LocalGrowth:
+    """Grows hair on this machine. Holds nothing between jobs; the same job gives the same picture."""
+
+    name = "local"
+
+    def grow(self, job: GrowthJob, progress: Progress) -> RgbImage:
+        """As `vision.growth.backend.GrowthBackend.grow`: NOTHING_TO_GROW or NO_OWN_HAIR where it cannot."""
+        rng = np.random.default_rng(job.seed)
+        coarse, plot = survey(job)
+        progress.step()
+        own = look_at_hair(job.scene.rgb, coarse)
+        quilt = Quilt(job.scene.rgb, coarse, plot, own, rng)
+        progress.step()
+        coarse_field = growth_field(coarse, own)
+        field = coarse.frame.resampled(coarse_field, plot.frame)
+        progress.step()
+        noise = strand_noise(field, NOISE_MM / plot.mm, rng)
+        depth_mm = plot.depth_mm + _raggedness(plot, rng)
+        join = _join(plot, noise)
+        progress.step()
+        length_mm = STRAND_MM[0] + (STRAND_MM[1] - STRAND_MM[0]) * own.curliness
+        strands = draw_strands(
+            plot,
+            field,
+            np.clip(depth_mm / ROOTED_MM, 0, 1) ** 1.5 * join,
+            length_mm=length_mm,
+            curliness=own.curliness,
+            rng=rng,
+            progress=progress,
+        )
+        cover = 1 - (1 - strands.cover) * (1 - _between(depth_mm, CLOSED_MM) * join)
+        dense = quilt.cover(cover > 0.02, coarse_field, noise, rng, progress)
+        single = coarse.frame.resampled(quilt.light, plot.frame) * (SINGLE_TONE * strands.tone[..., None])
+        hair = single + _between(depth_mm, TEXTURED_MM)[..., None] * (dense - single)
+        shade = 1 - SHADE * cv2.GaussianBlur(strands.cover, (0, 0), SHADE_MM / plot.mm)
+        ground = plot.rgb * shade[..., None]
+        painted = ground + cover[..., None] * (hair - ground)
+        canvas = job.scene.rgb.copy()
+        canvas[plot.window] = np.clip(np.rint(painted * 255), 0, 255).astype(np.uint8)
+        return canvas
+
+    def close(self) -> None:
+        """Nothing to free."""
+
+
+def _between(values: Floats, limits: tuple[float, float]) -> Floats:
+    """0 up to the first limit, 1 from the second on, smooth between."""
+    share = np.clip((values - np.float32(limits[0])) / np.float32(limits[1] - limits[0]), 0, 1)
+    smooth: Floats = share * share * (3 - 2 * share)
+    return smooth
+
+
+def _raggedness(plot: Plot, rng: np.random.Generator) -> Floats:
+    """(h, w), mm by which the free border lies further out or in."""
+    total = np.zeros(plot.region.shape, dtype=np.float32)
+    for over_mm in RAGGED_OVER_MM:
+        noise = cv2.GaussianBlur(rng.standard_normal(total.shape).astype(np.float32), (0, 0), over_mm / plot.mm)
+        total += noise / noise.std()
+    ragged: Floats = total * np.float32(RAGGED_MM / np.sqrt(len(RAGGED_OVER_MM)))
+    return ragged
+
+
+def _join(plot: Plot, noise: Floats) -> Floats:
+    """(h, w), 1 in the region, 0 far from it, and between a border of strands."""
+    outside = distance_mm(plot.region > 0.5, plot.mm)
+    return _between(1 - outside / JOIN_MM + 0.25 * noise * (outside > 0), (0.0, 0.8))

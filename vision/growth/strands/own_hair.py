@@ -1,0 +1,100 @@
+"""The person's own hair: where it surely is, which way it runs, what light lies on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from vision.growth.backend import GrowthReason, GrowthUnavailableError
+from vision.growth.strands.plot import Coarse, Floats
+from vision.types import RgbImage
+
+LIKELY = 0.6
+"""Probability of the parser from which on hair is hair and skin is skin; it is seldom surer than 0.8."""
+EDGE_MM = 2.0
+"""The border of the hair is left out: there background and skin shine through."""
+HAIR_COLOURED = 0.7
+"""Below so much of the way from the colour of skin to that of hair, scalp shines through, as in a parting."""
+SHINE_MM = 0.8
+"""A strand may shine; a place is judged by its mean over so much (standard deviation)."""
+LEAST_OWN_MM2 = 150.0
+"""Less hair than this has too few places to take texture from: a strip of 30 × 5 mm over each ear is more."""
+LEAST_CELLS = 50
+"""Fewer cells of skin or hair say nothing about its colour."""
+COLOUR_FLOOR = 0.02
+"""Standard deviation of a colour (0 to 1) that is never less than this: flat areas have noise, too."""
+SEPARATE = 4.0
+"""Squared distance of hair and skin colours, in their common variances, below which colours tell nothing: a shaved
+head, or white hair on pale skin."""
+DIRECTION_MM = 2.5
+"""Directions are averaged over so much (standard deviation)."""
+FINE_MM = 0.2
+"""Size of the cells in which gradients are taken: strands are thinner, locks are not."""
+STRAIGHT, CURLED = 0.75, 0.15
+"""Mean coherence of directions of straight hair, and of tight curls."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnHair:
+    """All on the coarse raster (h, w)."""
+
+    sure: Floats
+    """1 where there is nothing but hair."""
+    double_angle: Floats
+    """(h, w, 2), cosine and sine of twice the angle of the strands, times the coherence (0 to 1)."""
+    curliness: float
+    """0 for straight hair, 1 for hair without a common direction."""
+
+
+def look_at_hair(rgb: RgbImage, coarse: Coarse) -> OwnHair:
+    """Raises `GrowthUnavailableError` (NO_OWN_HAIR) when there is too little to learn from."""
+    likely = coarse.hair > LIKELY
+    cells = max(1, round(EDGE_MM / coarse.mm))
+    kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * cells + 1, 2 * cells + 1))
+    inner = cv2.erode(likely.astype(np.uint8), kernel, borderType=cv2.BORDER_REPLICATE) > 0
+    sure = inner & (coarse.region < 0.01) & (_hairiness(coarse, likely) > HAIR_COLOURED)
+    if float(sure.sum()) * coarse.mm**2 < LEAST_OWN_MM2:
+        raise GrowthUnavailableError(GrowthReason.NO_OWN_HAIR, "hardly any hair is to be seen")
+    weight = sure.astype(np.float32)
+    double_angle = _double_angle(rgb, coarse, weight)
+    coherence = float(np.average(np.linalg.norm(double_angle, axis=-1), weights=weight))
+    return OwnHair(weight, double_angle, float(np.clip((STRAIGHT - coherence) / (STRAIGHT - CURLED), 0, 1)))
+
+
+def _hairiness(coarse: Coarse, likely: NDArray[np.bool_]) -> Floats:
+    """Every cell's colour between the person's skin (0) and hair (1), by Fisher's discriminant."""
+    hair, skin = coarse.rgb[likely], coarse.rgb[(coarse.skin > LIKELY) & (coarse.region < 0.01)]
+    everywhere = np.ones(coarse.hair.shape, dtype=np.float32)
+    if min(len(hair), len(skin)) < LEAST_CELLS:
+        return everywhere
+    middle, towards = np.median(skin, axis=0), np.median(hair, axis=0) - np.median(skin, axis=0)
+    axis = np.linalg.solve(np.cov(hair.T) + np.cov(skin.T) + 2 * COLOUR_FLOOR**2 * np.eye(3), towards)
+    distance = float(axis @ towards)
+    if distance < SEPARATE:
+        return everywhere
+    level = ((coarse.rgb - middle) @ axis / distance).astype(np.float32)
+    smooth = cv2.GaussianBlur(np.clip(level, 0, 1.2), (0, 0), SHINE_MM / coarse.mm)
+    return np.asarray(smooth, dtype=np.float32)
+
+
+def _double_angle(rgb: RgbImage, coarse: Coarse, sure: Floats) -> Floats:
+    """(h, w, 2), by the structure tensor: strands run across the gradient."""
+    height, width = sure.shape
+    cells = int(coarse.frame.step)
+    left, top = (round(at - (cells - 1) / 2) for at in coarse.frame.origin)
+    grey = cv2.cvtColor(rgb[top : top + height * cells, left : left + width * cells], cv2.COLOR_RGB2GRAY)
+    shrink = max(1, round(FINE_MM * cells / coarse.mm))
+    fine = cv2.resize(grey, (grey.shape[1] // shrink, grey.shape[0] // shrink), interpolation=cv2.INTER_AREA)
+    across, down = (cv2.Scharr(fine, cv2.CV_32F, *order) for order in ((1, 0), (0, 1)))
+    xx, yy, xy = across * across, down * down, across * down
+
+    def averaged(part: Floats) -> Floats:
+        known = cv2.resize(part, (width, height), interpolation=cv2.INTER_AREA) * sure
+        return np.asarray(cv2.GaussianBlur(known, (0, 0), DIRECTION_MM / coarse.mm), dtype=np.float32)
+
+    tensor = np.stack([averaged(yy - xx), averaged(-2 * xy)], axis=-1)
+    double_angle: Floats = tensor / np.maximum(averaged(xx + yy), np.float32(1e-6))[..., None]
+    return double_angle
