@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, wait
+from contextlib import ExitStack
 from typing import Any
 from urllib.parse import urlencode
 
@@ -97,7 +98,8 @@ class Listener:
         return self._connection
 
     def _connect(self) -> ClientConnection:
-        return connect(
+        # It is closed by `_let_go`, often in another thread, and never by leaving a block.
+        opening = connect(
             self._url,
             proxy=None,
             compression=None,
@@ -107,6 +109,7 @@ class Listener:
             ping_timeout=self._ping_s,
             max_size=MAX_MESSAGE_BYTES,
         )
+        return ExitStack().enter_context(opening)
 
 
 def _close_made(made: Future[ClientConnection]) -> None:
