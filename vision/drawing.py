@@ -92,6 +92,18 @@ class Stroke:
 
 
 @dataclass(frozen=True, slots=True)
+class Wash:
+    """A polygon (N, 2), closed by itself, lightly tinted and hatched."""
+
+    points: Points
+    colour: Colour
+    alpha: float
+    hatch_px: float
+    """Distance of the hatching's lines."""
+    hatch_alpha: float
+
+
+@dataclass(frozen=True, slots=True)
 class Dot:
     """A filled disc with a dark rim."""
 
@@ -119,12 +131,13 @@ class Text:
     colour: Colour
 
 
-Mark = Stroke | Dot | Plate | Text
+Mark = Stroke | Wash | Dot | Plate | Text
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """What is to be drawn. Marks are painted in order, all halos of strokes before any stroke."""
+    """What is to be drawn. Washes and plates are painted first, then all halos of strokes, strokes, and what stands on
+    them; each kind in order."""
 
     width_px: int
     height_px: int
@@ -139,6 +152,8 @@ def moved(mark: Mark, scale: float, dx: float, dy: float) -> Mark:
         case Stroke():
             dash = mark.dash_px and (mark.dash_px[0] * scale, mark.dash_px[1] * scale)
             return replace(mark, points=mark.points * scale + (dx, dy), width_px=mark.width_px * scale, dash_px=dash)
+        case Wash():
+            return replace(mark, points=mark.points * scale + (dx, dy), hatch_px=mark.hatch_px * scale)
         case Dot():
             x, y = mark.centre
             return replace(mark, centre=(x * scale + dx, y * scale + dy), radius_px=mark.radius_px * scale)
@@ -164,6 +179,9 @@ def text_width(text: str) -> float:
 def render(rgb: RgbImage, picture: Picture) -> RgbImage:
     """Paint `picture` over the photo `rgb` (H, W, 3); returns the canvas (height, width, 3)."""
     canvas = _canvas(rgb, picture)
+    for mark in picture.marks:
+        if isinstance(mark, Wash):
+            _wash(canvas, mark)
     for mark in picture.marks:
         if isinstance(mark, Plate):
             _plate(canvas, mark)
@@ -225,6 +243,23 @@ def _stroke(canvas: NDArray[np.uint8], stroke: Stroke, colour: Colour, width_px:
     pen = {"thickness": max(1, round(width_px)), "lineType": cv2.LINE_AA, "shift": _SUBPIXEL_BITS}
     cv2.polylines(mask, scaled, isClosed=False, color=255, **pen)
     _blend(canvas, mask, (left, top), colour, alpha)
+
+
+def _wash(canvas: NDArray[np.uint8], wash: Wash) -> None:
+    left, top = (int(value) for value in np.floor(wash.points.min(axis=0)) - 1)
+    right, bottom = (int(value) for value in np.ceil(wash.points.max(axis=0)) + 1)
+    width, height = right - left + 1, bottom - top + 1
+    inside = np.zeros((height, width), dtype=np.uint8)
+    corners = np.rint((wash.points - (left, top)) * (1 << _SUBPIXEL_BITS)).astype(np.int32)
+    cv2.fillPoly(inside, [corners], 255, cv2.LINE_AA, _SUBPIXEL_BITS)
+    hatch = np.zeros_like(inside)
+    step = max(3, round(wash.hatch_px))
+    # Multiples of the step on the canvas: the hatching of neighbouring regions is one pattern.
+    first = -(-(left + top) // step) * step - left - top
+    for offset in range(first, width + height, step):
+        cv2.line(hatch, (offset, 0), (offset - height, height), 255, max(1, step // 10), cv2.LINE_AA)
+    _blend(canvas, inside, (left, top), wash.colour, wash.alpha)
+    _blend(canvas, np.minimum(inside, hatch), (left, top), wash.colour, wash.hatch_alpha)
 
 
 def dashes(points: Points, on_px: float, off_px: float) -> list[Points]:

@@ -6,10 +6,11 @@ The font in `fonts/` holds exactly the characters of these tables and of ASCII; 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from vision.types import HairlineState, Lang, Scale, ScaleSource
+from vision.calls import DesignRule, Style
+from vision.types import HairlineState, Interval, Lang, Scale, ScaleSource
 
 
 class Words(NamedTuple):
@@ -91,6 +92,41 @@ WARNING: Mapping[str, Words] = {
 }
 """Warnings that belong on the picture, by `PhotoWarning.reason`; others stand in the answer alone."""
 
+STYLE: Mapping[Style, Words] = {
+    Style.ROUND: Words("圆形", "Round"),
+    Style.M: Words("M 形", "M-shaped"),
+    Style.WIDOWS_PEAK: Words("美人尖", "Widow's peak"),
+    Style.RECTANGULAR: Words("方形", "Rectangular"),
+    Style.BELL: Words("钟形", "Bell"),
+    Style.TRIANGULAR: Words("三角形", "Triangular"),
+    Style.STRAIGHT: Words("一字形", "Straight"),
+}
+DESIGN = Words("设计发际线", "Designed hairline")
+DESIGN_ON_HAIR = Words("位于现有头发内", "Inside the present hair")
+PRESENT_HAIRLINE = Words("现有发际线", "Present hairline")
+AREA = Words("待种植 {} cm²（{}–{}）", "To fill {} cm² ({}–{})")
+"""An area with its 95 % interval."""
+GRAFTS = Words("约 {} 单位（{}/cm²）", "about {} grafts ({} per cm²)")
+NOTHING_TO_FILL = Words("现有头发已达到此设计", "The present hair reaches the design")
+NO_AREA: Mapping[HairlineState, Words] = {
+    HairlineState.OBSERVED: Words("部分发际线不可见，未估算面积", "Hairline seen in part: no area estimated"),
+    HairlineState.OCCLUDED: Words("发际线被遮挡，未估算面积", "Hairline hidden: no area estimated"),
+    HairlineState.HAT: Words("帽子遮住发际线，未估算面积", "Hat over the hairline: no area estimated"),
+    HairlineState.NONE: Words("照片中未见发际线，未估算面积", "No hairline in the photo: no area estimated"),
+}
+"""Why a picture of a design tells no area, by the state of the trichion."""
+RULES_BROKEN = Words("未满足：{}", "Not kept: {}")
+RULE: Mapping[str, Words] = {
+    "glabella_distance": Words("距眉间高度", "height above glabella"),
+    "upper_court": Words("上庭比例", "upper third"),
+    "temporal_angle_on_canthus": Words("颞角位置", "place of temporal angle"),
+    "temporal_angle": Words("颞角角度", "temporal angle"),
+    "temple_rise": Words("颞角高度", "height of temporal angle"),
+    "no_hair_removed": Words("保留现有头发", "no hair removed"),
+}
+"""By `vision.calls.DesignRule.name`: all that `vision.designs.rules` judges."""
+LIST_SEPARATOR = Words("、", ", ")
+
 
 def mm(value: float) -> str:
     """A length in millimetres with its unit."""
@@ -100,6 +136,23 @@ def mm(value: float) -> str:
 def bare_mm(value: float) -> str:
     """A length in millimetres where the unit stands elsewhere."""
     return f"{value:.1f}"
+
+
+def area(cm2: float, interval: Interval, lang: Lang) -> str:
+    """An area to fill with its interval."""
+    return AREA(lang).format(f"{cm2:.1f}", f"{interval.low:.1f}", f"{interval.high:.1f}")
+
+
+def grafts(count: int, density_per_cm2: float, lang: Lang) -> str:
+    """A graft estimate and the density it is for; more digits would claim to be known."""
+    rounded = round(count, -1) if count >= 100 else count
+    return GRAFTS(lang).format(rounded, f"{density_per_cm2:g}")
+
+
+def broken(rules: Sequence[DesignRule], lang: Lang) -> str:
+    """The rules that a design does not keep; empty when it keeps all."""
+    names = [RULE[rule.name](lang) for rule in rules if not rule.kept]
+    return RULES_BROKEN(lang).format(LIST_SEPARATOR(lang).join(names)) if names else ""
 
 
 def share(ratio: float) -> str:
@@ -121,7 +174,7 @@ def scale(found: Scale, lang: Lang) -> str:
 def characters() -> set[str]:
     """Every character that a picture may hold: printable ASCII, that of the numbers, and that of all tables."""
     tables: list[Words] = [value for value in globals().values() if isinstance(value, Words)]
-    for table in (MEASUREMENT, SCALE, HAIRLINE_NOTE, WARNING):
+    for table in (MEASUREMENT, SCALE, HAIRLINE_NOTE, WARNING, STYLE, NO_AREA, RULE):
         tables.extend(table.values())
     return (
         {chr(code) for code in range(0x20, 0x7F)}

@@ -22,6 +22,7 @@ MIN_DEPTH = 0.03
 """Slivers that are nowhere deeper (1.3 mm) are the lines' own uncertainty, not a region to fill."""
 DEPTH_STEPS = 8
 """Pieces of each strip of surface, from design to hair."""
+LEVEL_STEPS = 24
 Z95 = 1.96
 
 
@@ -42,8 +43,11 @@ class Region:
 
 
 def find_regions(curve: Points, present: PresentLine) -> list[Region]:
-    """Where hair would have to grow, from the subject's right to the left. `curve` (N, 2) in face coordinates."""
-    angle_deg, radius = polar(curve)
+    """Where hair would have to grow, from the subject's right to the left. `curve` (N, 2) in face coordinates.
+
+    Beside its ends a region is closed by a level line outwards.
+    """
+    angle_deg, radius = polar(np.vstack([_level(curve[0], -1.0)[::-1], curve, _level(curve[-1], 1.0)]))
     rays = np.arange(angle_deg[0], angle_deg[-1], STEP_DEG)
     inner, outer = np.interp(rays, angle_deg, radius), present.radius_at(rays)
     depth = np.nan_to_num(outer - inner, nan=-1.0)
@@ -53,6 +57,12 @@ def find_regions(curve: Points, present: PresentLine) -> list[Region]:
         for start, end in bounds.reshape(-1, 2)
         if depth[start:end].max() > MIN_DEPTH
     ]
+
+
+def _level(end: Points, outwards: float) -> Points:
+    """(M, 2), from an end of the design level to the side, as far as any head reaches."""
+    beyond = np.linspace(0, 1, LEVEL_STEPS)[1:]
+    return np.column_stack([end[0] + outwards * beyond, np.full(beyond.shape, end[1])])
 
 
 def surface_mm2(regions: list[Region], forehead: Forehead, mm_per_px: float) -> float:

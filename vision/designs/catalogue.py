@@ -42,13 +42,13 @@ SHAPES: Mapping[Style, Shape] = {
         front_width=0.58, front_rise=-0.14, temple_width=1.06, temple_rise=-0.42, temple_rounding=0.45, limb_bulge=0.06
     ),
     Style.M: Shape(
-        front_width=0.50, front_rise=0.03, temple_width=1.02, temple_rise=0.30, temple_rounding=0.30, limb_bulge=-0.02
+        front_width=0.50, front_rise=0.02, temple_width=1.02, temple_rise=0.23, temple_rounding=0.32, limb_bulge=-0.02
     ),
     Style.WIDOWS_PEAK: Shape(
         front_width=0.60,
-        front_rise=-0.06,
+        front_rise=-0.05,
         temple_width=1.06,
-        temple_rise=-0.36,
+        temple_rise=-0.34,
         temple_rounding=0.42,
         limb_bulge=0.05,
         peak_depth=0.15,
@@ -58,10 +58,10 @@ SHAPES: Mapping[Style, Shape] = {
         front_width=0.66, front_rise=-0.01, temple_width=1.12, temple_rise=-0.02, temple_rounding=0.55, limb_bulge=0.05
     ),
     Style.BELL: Shape(
-        front_width=0.52, front_rise=-0.08, temple_width=0.82, temple_rise=-0.42, temple_rounding=0.45, limb_bulge=-0.10
+        front_width=0.50, front_rise=-0.05, temple_width=0.84, temple_rise=-0.28, temple_rounding=0.40, limb_bulge=-0.08
     ),
     Style.TRIANGULAR: Shape(
-        front_width=0.48, front_rise=-0.24, temple_width=1.04, temple_rise=-0.50, temple_rounding=0.40, limb_bulge=0.02
+        front_width=0.48, front_rise=-0.20, temple_width=1.06, temple_rise=-0.50, temple_rounding=0.36, limb_bulge=0.03
     ),
     Style.STRAIGHT: Shape(front_width=0.60, front_rise=0.0, temple_width=1.0, temple_rise=0.0, temple_rounding=0.25),
 }

@@ -13,13 +13,14 @@ from vision.designs.catalogue import SHAPES
 from vision.designs.curve import TempleEnd, design_curve
 from vision.designs.forehead import Forehead
 from vision.designs.present import PresentLine, present_line
-from vision.designs.rules import GLABELLA_MM, judge, limits_for
+from vision.designs.rules import GLABELLA_MM, judge
 from vision.types import Facts, Hairline, HairlinePoint, HairlineState, Interval, Measurement, Points
 
 UPPER_OF_MIDDLE: Mapping[Sex, float] = {Sex.FEMALE: 0.85, Sex.MALE: 0.95, Sex.UNSPECIFIED: 0.90}
 """Upper over middle court, from the means of `vision.norms.COURTS`; between them where the sex was not said."""
-SHARE_OF_LIMITS: Mapping[HairlineHeight, float] = {HairlineHeight.LOW: 0.15, HairlineHeight.HIGH: 0.85}
-"""Where between the surgical limits a low and a high line lie."""
+LOW_MM: Mapping[Sex, float] = {Sex.FEMALE: 53.0, Sex.MALE: 64.0, Sex.UNSPECIFIED: 58.0}
+HIGH_MM: Mapping[Sex, float] = {Sex.FEMALE: 67.0, Sex.MALE: 90.0, Sex.UNSPECIFIED: 76.0}
+"""Low and high fronts above the glabella: near the limits of `vision.designs.rules.GLABELLA_MM`, not on them."""
 MIDDLE_COURT_MM = 65.0
 """Of either sex (`vision.norms.COURTS`): turns the limits into proportions where no millimetres are known."""
 
@@ -47,14 +48,17 @@ def front_height(
     `no_hair_removed` then says so.
     """
     mm = unit_mm or MIDDLE_COURT_MM / forehead.middle_court
-    low, high = (limit / mm for limit in limits_for(GLABELLA_MM, sex))
+    low, high = (limit / mm for limit in GLABELLA_MM[sex])
     natural = float(np.clip(UPPER_OF_MIDDLE[sex] * forehead.middle_court, low, high))
     if present.mid_height is not None:
         natural = min(natural, present.mid_height)
-    if height is HairlineHeight.NATURAL:
-        return natural
-    asked = low + SHARE_OF_LIMITS[height] * (high - low)
-    return min(asked, natural) if height is HairlineHeight.LOW else max(asked, natural)
+    match height:
+        case HairlineHeight.LOW:
+            return min(LOW_MM[sex] / mm, natural)
+        case HairlineHeight.HIGH:
+            return max(HIGH_MM[sex] / mm, natural)
+        case HairlineHeight.NATURAL:
+            return natural
 
 
 class _Fitting:
