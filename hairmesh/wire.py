@@ -66,8 +66,6 @@ class WorkerReason(StrEnum):
     """UNAUTHENTICATED."""
     WORKER_FAILED = "WORKER_FAILED"
     """INTERNAL: the worker's own fault."""
-    NOT_BUILT = "NOT_BUILT"
-    """UNIMPLEMENTED."""
 
 
 PING_INTERVAL_MS = 5_000

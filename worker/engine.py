@@ -11,6 +11,17 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVar
 
+from vision.calls import (
+    DesignOptions,
+    DesignResult,
+    EmitRegion,
+    EmitStyle,
+    GrowRegionOptions,
+    GrowStylesOptions,
+    GrowthSummary,
+    MaskOptions,
+    MaskResult,
+)
 from vision.errors import ModelError
 from vision.types import MeasureOptions, MeasureResult, Progress, Stage
 from worker.progress import JobProgress, Movement, ProgressCounter
@@ -30,7 +41,23 @@ class AnalysisPipeline(Protocol):
         """Models and runtimes by name."""
 
     def measure(self, data: bytes, options: MeasureOptions, progress: Progress) -> MeasureResult:
-        """Facts and picture of one encoded photo; raises `PhotoError`, `CancelledCallError`."""
+        """Facts and picture of one encoded photo; raises `PhotoError`, `CancelledCallError`, as all of them do."""
+
+    def design(self, data: bytes, options: DesignOptions, progress: Progress) -> DesignResult:
+        """Hairline designs for the face in the photo."""
+
+    def segment(self, data: bytes, options: MaskOptions, progress: Progress) -> MaskResult:
+        """Masks of the parts of the face in the photo."""
+
+    def grow_styles(
+        self, data: bytes, options: GrowStylesOptions, progress: Progress, emit: EmitStyle
+    ) -> GrowthSummary:
+        """Hair grown to styles; `emit` takes each the moment it is finished, in the compute thread."""
+
+    def grow_region(
+        self, data: bytes, options: GrowRegionOptions, progress: Progress, emit: EmitRegion
+    ) -> GrowthSummary:
+        """Hair grown in a marked region; `emit` as above."""
 
     def canary(self) -> None:
         """A small forward with a pinned answer; raises `ModelError` when the answer is another."""
@@ -109,9 +136,9 @@ class Engine:
 
         await self._run(work, self.new_progress())
 
-    async def measure(self, data: bytes, options: MeasureOptions, progress: JobProgress) -> MeasureResult:
-        """`AnalysisPipeline.measure` on the compute thread."""
-        return await self._run(lambda job: self._loaded().measure(data, options, job), progress)
+    async def call(self, work: Callable[[AnalysisPipeline, JobProgress], T], progress: JobProgress) -> T:
+        """One call of the pipeline on the compute thread."""
+        return await self._run(lambda job: work(self._loaded(), job), progress)
 
     async def close(self, timeout_s: float) -> bool:
         """Close the pipeline behind the last job. False when the thread did not end within `timeout_s`."""

@@ -7,7 +7,7 @@ half of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vision.errors import CancelledCallError
 from vision.types import Stage
@@ -48,6 +48,17 @@ class ProgressCounter:
         self._last = Movement(self._last.counter + 1, self._last.stage, self._clock())
 
 
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a job is."""
+
+    stage: Stage
+    step: int
+    """Steps done in this stage."""
+    total: int
+    """Steps it has; 0: not known."""
+
+
 class JobProgress:
     """What one job moves: `vision.types.Progress` with a cancel flag and stage times."""
 
@@ -55,16 +66,22 @@ class JobProgress:
         self._counter = counter
         self._cancelled = False
         self._entered: list[tuple[Stage, float]] = []
+        self._position: Position | None = None
+        self.on_move: Callable[[Position], None] | None = None
+        """Told every stage and step, in the compute thread; set before the job begins."""
 
     def enter(self, stage: Stage, total: int = 0) -> None:
         """Begin `stage`; raises `CancelledCallError` when nobody waits any more."""
         self._raise_if_cancelled()
         self._entered.append((stage, self._counter.enter(stage)))
+        self._move(Position(stage, 0, total))
 
     def step(self) -> None:
         """One step; raises `CancelledCallError` when nobody waits any more."""
         self._raise_if_cancelled()
         self._counter.step()
+        if at := self._position:
+            self._move(replace(at, step=at.step + 1))
 
     def look(self) -> None:
         """Raises `CancelledCallError` when nobody waits any more; moves nothing."""
@@ -81,6 +98,11 @@ class JobProgress:
         for (stage, entered_s), end_s in zip(self._entered, ends, strict=False):
             times[stage] = round(times.get(stage, 0.0) + (end_s - entered_s) * 1000.0, 1)
         return times
+
+    def _move(self, position: Position) -> None:
+        self._position = position
+        if self.on_move:
+            self.on_move(position)
 
     def _raise_if_cancelled(self) -> None:
         if self._cancelled:

@@ -63,7 +63,6 @@ CODES: Mapping[str, grpc.StatusCode] = MappingProxyType(
         WorkerReason.ACCELERATOR: grpc.StatusCode.UNAVAILABLE,
         WorkerReason.WRONG_PASSWORD: grpc.StatusCode.UNAUTHENTICATED,
         WorkerReason.WORKER_FAILED: grpc.StatusCode.INTERNAL,
-        WorkerReason.NOT_BUILT: grpc.StatusCode.UNIMPLEMENTED,
         DEADLINE: grpc.StatusCode.DEADLINE_EXCEEDED,
         CANCELLED: grpc.StatusCode.ABORTED,
     }
@@ -103,8 +102,7 @@ class Refusal(Exception):  # noqa: N818  (most refusals are no errors of this pr
 
 def of_photo(error: PhotoError) -> Refusal:
     """What the vision floor refused, as it stands."""
-    field = str(error.details.get("field", "")) if error.reason is Reason.INVALID_PARAMETER else ""
-    return Refusal(error.reason, details=error.details, field=field)
+    return Refusal(error.reason, details=error.details, field=str(error.details.get("field", "")))
 
 
 def to_status(refusal: Refusal, request_id: str = "") -> grpc.Status:

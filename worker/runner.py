@@ -81,6 +81,10 @@ class Running(Generic[T]):
         """How it ended. Cancelling the one who waits does not touch the thread."""
         return await asyncio.shield(self._task)
 
+    def when_ended(self, call: Callable[[], None]) -> None:
+        """`call` once the slot is given back, whatever became of the call."""
+        self._task.add_done_callback(lambda _task: call())
+
     def give_up(self) -> None:
         """Nobody waits any more: the slot is ABANDONED until the thread sees the flag, or ends by itself."""
         if not self._task.done():
@@ -121,7 +125,10 @@ class Runner:
         now_s = self._clock()
         age_s = now_s - occupation.since_s
         medians = self.service_times.medians_s(now_s)
-        expected_s = medians.get(occupation.call.method, self._thresholds.default_service_time_s)
+        method = occupation.call.method
+        expected_s = medians.get(method) or self._thresholds.default_growth_times_s.get(
+            method, self._thresholds.default_service_time_s
+        )
         overdue_s = age_s * self._thresholds.overdue_retry_share
         return max(expected_s - age_s, overdue_s, self._thresholds.min_retry_s)
 

@@ -22,6 +22,7 @@ from hair.analysis.v1.analyze_service_pb2_grpc import add_AnalyzeServiceServicer
 from hair.worker.v1.worker_service_pb2_grpc import add_WorkerServiceServicer_to_server
 
 from hairmesh.wire import SERVER_OPTIONS, WORKER_SERVICE
+from worker.calls import Calls
 from worker.drain import Drain
 from worker.engine import Engine, PipelineLoader
 from worker.health.checks import DiskCheck, ModelsCheck
@@ -123,7 +124,7 @@ class Worker:
             ),
             disk_probe=self._disk_probe,
             dependencies=self._dependencies,
-            growth=GrowthCheck(built=settings.growth.built, thresholds=thresholds),
+            growth=GrowthCheck(configured=settings.growth.configured, thresholds=thresholds),
             canary_max_age_s=health.canary_max_age_seconds,
             stall_after_s=health.stall_after_seconds,
             thresholds=thresholds,
@@ -131,13 +132,13 @@ class Worker:
             on_change=self._changed,
             on_beat=self._beat,
         )
-        self._analyze = AnalyzeServicer(self._engine, self._runner, self._monitor, self._drain, thresholds)
+        self._calls = Calls(self._engine, self._runner, self._monitor, self._drain, thresholds)
         book = StatusBook(
             identity=self.identity, engine=self._engine, runner=self._runner, monitor=self._monitor, clock=clock
         )
         doorman = PasswordInterceptor(self.passwords, log_period_s=thresholds.turned_away_log_s, clock=clock)
         self._server = aio.server(interceptors=[doorman], options=SERVER_OPTIONS)
-        add_AnalyzeServiceServicer_to_server(self._analyze, self._server)
+        add_AnalyzeServiceServicer_to_server(AnalyzeServicer(self._calls, self._engine), self._server)
         add_WorkerServiceServicer_to_server(
             WorkerServicer(book, self._drain, self._runner, self._news, thresholds), self._server
         )
@@ -200,7 +201,7 @@ class Worker:
         await self._drain.wait_refusing()
         if not await self._runner.free_within(self._settings.drain_grace_seconds):
             log.warning("grace_over", advice="the running call is cut off; its caller may try another worker")
-            await self._analyze.cut_off(self._thresholds.close_s)
+            await self._calls.cut_off(self._thresholds.close_s)
         self._news.close()
         await self._server.stop(self._thresholds.close_s)
         for task in self._tasks:

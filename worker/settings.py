@@ -94,24 +94,36 @@ class ModelsSettings(_Section):
 
 
 class GrowthSettings(_Section):
-    """What grows hair. Nothing is built yet: growth calls answer UNIMPLEMENTED."""
+    """What grows hair."""
 
-    backend: Literal["none"] = "none"
+    backend: Literal["local", "comfyui", "none"] = "local"
+    """`local`: this machine, from the person's own hair. `comfyui`: a diffusion server. `none`: growth calls answer
+    without grown pictures."""
+    comfyui_url: str | None = "http://127.0.0.1:8188"
+    """Address of the diffusion server, without a user name or a password; used by `comfyui` alone, as is `workflow`."""
+    workflow: FilePath | None = None
+    """What that server is to do: a workflow in its API format with placeholders, read at start."""
 
-    comfyui_url: None = None
-    workflow: None = None
+    @field_validator("comfyui_url")
+    @classmethod
+    def _plain(cls, url: str | None) -> str | None:
+        if url is None:
+            return None
+        match = _TARGET.fullmatch(url)
+        if not match or not match["scheme"] or int(match["port"] or 1) not in range(1, 65536):
+            raise ValueError("is http://host:port or https://host:port, without user name and query")
+        return url.rstrip("/")
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.backend == "comfyui" and (self.comfyui_url is None or self.workflow is None):
+            raise ValueError("backend comfyui needs comfyui_url and workflow")
+        return self
 
     @property
-    def built(self) -> bool:
-        """Whether this worker can grow hair at all."""
+    def configured(self) -> bool:
+        """Whether anything grows hair at all."""
         return self.backend != "none"
-
-    @field_validator("backend", mode="before")
-    @classmethod
-    def _built(cls, backend: object) -> object:
-        if backend != "none":
-            raise ValueError("only none is built yet")
-        return backend
 
 
 class DependencySettings(_Section):
@@ -274,9 +286,6 @@ def _put(values: dict[str, object], keys: tuple[str, ...], value: object) -> Non
         target[keys[-1]] = value
 
 
-_WORDS = {"none_required": "is not built yet and must be null"}
-
-
-def _in_words(*, type: str, loc: tuple[int | str, ...], msg: str, **_: object) -> str:  # noqa: A002  (pydantic's name)
+def _in_words(*, loc: tuple[int | str, ...], msg: str, **_: object) -> str:
     place = ".".join(str(part) for part in loc) or "configuration"
-    return f"{place}: {_WORDS.get(type, msg.removeprefix('Value error, '))}"
+    return f"{place}: {msg.removeprefix('Value error, ')}"

@@ -16,7 +16,7 @@ from hairmesh import __version__
 from worker.drain import Drain
 from worker.engine import Engine
 from worker.health.checks import CheckResult, CheckState
-from worker.health.monitor import HealthMonitor
+from worker.health.monitor import HealthMonitor, waits_for
 from worker.health.report import DRAINING, ServingState
 from worker.identity import Identity
 from worker.news import News
@@ -87,6 +87,7 @@ class StatusBook:
             step_counter=last.counter,
             still_s=now_s - max(last.at_s, occupation.since_s),
             stall_after_s=self._monitor.stall_after_s(stage),
+            waiting_for=waits_for(stage),
         )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,10 @@ class Thresholds:
     """A growth call that went without its picture costs `capability/growth` for so long, unless one succeeds before:
     edges that prefer other workers would never find out."""
 
+    growth_queue_patience_s: float = 10.0
+    """A growth call that waits in the diffusion server's queue for so long costs `capability/growth` until it leaves
+    the queue: that server has more work than it gets done, and workers with another one may be quicker."""
+
     load_retry_s: float = 10.0
     """After models could not be loaded: files put in place later are found without a restart."""
 
@@ -67,7 +72,8 @@ class Thresholds:
     """Service times older than this are forgotten."""
 
     default_service_time_s: float = 1.0
-    """Told to a caller that meets a taken slot before anything was measured."""
+    default_growth_times_s: Mapping[str, float] = field(default_factory=lambda: {"GrowStyles": 18.0, "GrowRegion": 6.0})
+    """How long a call is thought to take before anything was measured; the second, by RPC, on a diffusion server."""
 
     deadline_slack_s: float = 0.1
     """A caller that leaves so shortly before its deadline ran out of time: what travels is a duration, so that its
@@ -77,6 +83,9 @@ class Thresholds:
     overdue_retry_share: float = 0.1
     """Least time a refused caller is told to wait, and its share of the age of a call that takes longer than usual:
     nobody knows how long that will be, and nobody should ask twenty times a second."""
+
+    progress_gap_s: float = 0.2
+    """Least time between two progress messages of one call, unless a result comes between them."""
 
     watch_gap_s: float = 0.05
     """Least time between two messages of one `WatchStatus` stream."""

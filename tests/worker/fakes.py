@@ -6,12 +6,34 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import numpy as np
 from google.protobuf.descriptor import Descriptor
 from hair.analysis.v1 import measure_pb2
 
+from vision.calls import (
+    GROWN_BY_DEFAULT,
+    DesignOptions,
+    DesignResult,
+    DesignRule,
+    DrawnDesign,
+    EmitRegion,
+    EmitStyle,
+    FaceMask,
+    FacePart,
+    GrowRegionOptions,
+    GrowStylesOptions,
+    GrowthProof,
+    GrowthSummary,
+    HairlineDesign,
+    MaskOptions,
+    MaskResult,
+    RegionGrowth,
+    Style,
+    StyleGrowth,
+)
 from vision.errors import ModelError, PhotoError, Reason
 from vision.types import (
     Box,
@@ -20,6 +42,7 @@ from vision.types import (
     Facts,
     Hairline,
     HairlineState,
+    Interval,
     IntervalCauses,
     Measurement,
     MeasureOptions,
@@ -47,6 +70,14 @@ SPAWNS = b"spawns"
 TAKES_1_S = b"takes a second"
 FROZEN = b"frozen"
 """Computes without any step until `release` is set."""
+QUEUES = b"queues"
+"""Waits in another server's queue until `release` is set or the call is given up."""
+HURRIES = b"hurries"
+"""Makes 5,000 steps in no time."""
+GOES_WITHOUT = b"goes without "
+"""Followed by a `GrowthReason`: why nothing is grown."""
+BREAKS_LATE = b"broken at the end"
+"""A stage raises after the first result."""
 
 
 def measurement_names(message: Descriptor = measure_pb2.Measurements.DESCRIPTOR, prefix: str = "") -> list[str]:
@@ -83,6 +114,28 @@ def facts(**changes: object) -> Facts:
     return Facts(**{**values, **changes})
 
 
+def design(style: Style) -> HairlineDesign:
+    """A design of three points."""
+    curve = np.array([(0.0, 2.0), (2.0, 1.0), (4.0, 2.0)])
+    return HairlineDesign(
+        style=style,
+        curve=curve,
+        mid_point=(2.0, 1.0),
+        left_temple_point=(4.0, 2.0),
+        right_temple_point=(0.5, 2.0),
+        height=Measurement(px=300.0, mm=60.0),
+        area_cm2=12.5,
+        area_interval_cm2=Interval(11.0, 14.0),
+        grafts=500,
+        density_per_cm2=40.0,
+        rules=(DesignRule("glabella_distance", True, 60.0, 55.0, 80.0, "mm"),),
+        regions=(curve,),
+    )
+
+
+PROOF = GrowthProof(0.95, 0.5, 3.0, 0.1, 0.2, 0)
+
+
 def check_thread() -> None:
     """Models belong to the compute thread: it alone may touch anything of a pipeline."""
     assert threading.current_thread().name.startswith("compute")
@@ -100,6 +153,9 @@ class FakePipeline:
         """Cleared: the canary waits in the compute thread."""
         self.canary_gate.set()
         self.measured: list[bytes] = []
+        """Photos of all calls."""
+        self.timeout_s: float | None = None
+        """What the last `grow_styles` was told to be left."""
         self.most_computing = 0
         self.closed = False
         self._computing = 0
@@ -119,6 +175,42 @@ class FakePipeline:
         return self
 
     def measure(self, data: bytes, options: MeasureOptions, progress: Progress) -> MeasureResult:
+        with self._computing_alone(data, progress):
+            picture = self._picture(data)
+        return MeasureResult(facts(), picture if options.annotate else None)
+
+    def design(self, data: bytes, options: DesignOptions, progress: Progress) -> DesignResult:
+        with self._computing_alone(data, progress):
+            drawn = tuple(DrawnDesign(design(style), self._picture(data)) for style in options.styles or Style)
+        return DesignResult(facts(), drawn)
+
+    def segment(self, data: bytes, options: MaskOptions, progress: Progress) -> MaskResult:
+        with self._computing_alone(data, progress):
+            masks = tuple(FaceMask(part, self._picture(data), 4.0, None) for part in options.parts or FacePart)
+        return MaskResult(facts(), masks)
+
+    def grow_styles(
+        self, data: bytes, options: GrowStylesOptions, progress: Progress, emit: EmitStyle
+    ) -> GrowthSummary:
+        with self._computing_alone(data, progress):
+            self.timeout_s = options.timeout_s
+            for style in options.styles or GROWN_BY_DEFAULT:
+                drawn = DrawnDesign(design(style), self._picture(data))
+                emit(StyleGrowth(drawn, *self._grown(data, progress)))
+                if data.startswith(BREAKS_LATE):
+                    raise ValueError("cannot reshape")
+        return self._summary(options.seed)
+
+    def grow_region(
+        self, data: bytes, options: GrowRegionOptions, progress: Progress, emit: EmitRegion
+    ) -> GrowthSummary:
+        with self._computing_alone(data, progress):
+            picture, reason, proof = self._grown(data, progress)
+            emit(RegionGrowth(self._picture(data), picture, reason, 9.0, None, proof))
+        return self._summary(options.seed)
+
+    @contextmanager
+    def _computing_alone(self, data: bytes, progress: Progress) -> Iterator[None]:
         check_thread()
         self._computing += 1
         self.most_computing = max(self.most_computing, self._computing)
@@ -127,11 +219,24 @@ class FakePipeline:
             progress.enter(Stage.PARSING)
             self.started.set()
             self._act(data, progress)
+            yield
             progress.enter(Stage.DRAWING)
         finally:
             self._computing -= 1
-        png = b"\x89PNG fake" + bytes(5_000_000 if data == BIG_ANSWER else 0)
-        return MeasureResult(facts(), EncodedImage(png, 4, 3) if options.annotate else None)
+
+    def _picture(self, data: bytes) -> EncodedImage:
+        return EncodedImage(b"\x89PNG fake" + bytes(5_000_000 if data.startswith(BIG_ANSWER) else 0), 4, 3)
+
+    def _grown(self, data: bytes, progress: Progress) -> tuple[EncodedImage | None, str, GrowthProof | None]:
+        progress.enter(Stage.GROWING, 2)
+        progress.step()
+        progress.step()
+        if data.startswith(GOES_WITHOUT):
+            return None, data.removeprefix(GOES_WITHOUT).decode(), None
+        return self._picture(data), "", PROOF
+
+    def _summary(self, seed: int | None) -> GrowthSummary:
+        return GrowthSummary(facts(), 7 if seed is None else seed, "local", ())
 
     def _act(self, data: bytes, progress: Progress) -> None:
         if data.startswith(SPAWNS):
@@ -155,6 +260,13 @@ class FakePipeline:
                 time.sleep(0.01)
         if data.startswith(FROZEN):
             self.release.wait()
+        if data.startswith(QUEUES):
+            progress.enter(Stage.DIFFUSION_QUEUE)
+            while not self.release.wait(0.005):
+                progress.look()
+        if data.startswith(HURRIES):
+            for _step in range(5_000):
+                progress.step()
 
     def canary(self) -> None:
         check_thread()

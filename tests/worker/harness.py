@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import Any
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.message import Message
@@ -14,7 +14,7 @@ from grpc import aio
 from grpc_health.v1 import health_pb2
 from grpc_health.v1.health_pb2_grpc import HealthStub
 from grpc_status.rpc_status import from_call
-from hair.analysis.v1 import common_pb2, measure_pb2
+from hair.analysis.v1 import common_pb2, growth_pb2, measure_pb2
 from hair.analysis.v1.analyze_service_pb2_grpc import AnalyzeServiceStub
 from hair.worker.v1 import worker_service_pb2 as pb
 from hair.worker.v1.worker_service_pb2_grpc import WorkerServiceStub
@@ -25,6 +25,8 @@ from worker.engine import PipelineLoader
 from worker.server import Worker
 from worker.settings import Settings
 from worker.thresholds import Thresholds
+
+MessageT = TypeVar("MessageT", bound=Message)
 
 PASSWORD = "correct-horse"
 Metadata = tuple[tuple[str, str], ...]
@@ -74,6 +76,18 @@ class Client:
         self, data: bytes, *, timeout_s: float = 10.0, metadata: Metadata | None = None, **fields: Any
     ) -> aio.UnaryUnaryCall[measure_pb2.MeasureRequest, measure_pb2.MeasureResponse]:
         return self.analyze.Measure(request(data, **fields), timeout=timeout_s, metadata=metadata or self.token)
+
+    def grow_styles(
+        self, data: bytes, *, timeout_s: float = 10.0, metadata: Metadata | None = None, **fields: Any
+    ) -> aio.UnaryStreamCall[growth_pb2.GrowStylesRequest, growth_pb2.GrowStylesResponse]:
+        message = growth_pb2.GrowStylesRequest(photo=common_pb2.Image(data=data), **fields)
+        return self.analyze.GrowStyles(message, timeout=timeout_s, metadata=metadata or self.token)
+
+    def grow_region(
+        self, data: bytes, *, timeout_s: float = 10.0, metadata: Metadata | None = None, **fields: Any
+    ) -> aio.UnaryStreamCall[growth_pb2.GrowRegionRequest, growth_pb2.GrowRegionResponse]:
+        message = growth_pb2.GrowRegionRequest(photo=common_pb2.Image(data=data), **fields)
+        return self.analyze.GrowRegion(message, timeout=timeout_s, metadata=metadata or self.token)
 
     async def status(self, metadata: Metadata | None = None) -> pb.WorkerStatus:
         response = await self.worker.GetStatus(pb.GetStatusRequest(), metadata=metadata or self.token, timeout=5)
@@ -141,6 +155,17 @@ async def started(pipeline: FakePipeline) -> None:
     """Until the compute thread works on a call."""
     await asyncio.to_thread(pipeline.started.wait, 10)
     pipeline.started.clear()
+
+
+async def whole(stream: AsyncIterable[MessageT]) -> list[MessageT]:
+    """Every message of a stream."""
+    return [message async for message in stream]
+
+
+def kinds(messages: Iterable[Message]) -> list[str]:
+    """Which message of a growth call each is, those of progress left out."""
+    named = [message.WhichOneof("event") for message in messages]
+    return [name for name in named if name and name != "progress"]
 
 
 async def refused(call: Any) -> tuple[grpc.StatusCode, ErrorInfo, dict[str, Message]]:

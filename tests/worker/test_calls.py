@@ -10,7 +10,7 @@ import grpc
 import pytest
 from google.rpc.error_details_pb2 import BadRequest, RequestInfo, RetryInfo
 from grpc import aio
-from hair.analysis.v1 import common_pb2, growth_pb2, hairlines_pb2, masks_pb2
+from hair.analysis.v1 import common_pb2
 from hair.worker.v1 import worker_service_pb2 as pb
 
 from hairmesh.wire import ANALYZE_SERVICE
@@ -63,24 +63,6 @@ async def test_bad_parameter_names_the_field_and_costs_no_slot(
 async def test_empty_photo_is_a_bad_parameter(client: Client) -> None:
     _code, info, _details = await refused(client.measure(b""))
     assert (info.reason, info.metadata["field"]) == ("INVALID_PARAMETER", "photo")
-
-
-async def test_calls_not_built_say_so(client: Client) -> None:
-    photo = common_pb2.Image(data=OK)
-    stub = client.analyze
-    calls = [
-        stub.DesignHairlines(hairlines_pb2.DesignHairlinesRequest(photo=photo), metadata=TOKEN, timeout=5),
-        stub.SegmentFace(masks_pb2.SegmentFaceRequest(photo=photo), metadata=TOKEN, timeout=5),
-        _all(stub.GrowStyles(growth_pb2.GrowStylesRequest(photo=photo), metadata=TOKEN, timeout=5)),
-        _all(stub.GrowRegion(growth_pb2.GrowRegionRequest(photo=photo), metadata=TOKEN, timeout=5)),
-    ]
-    for call in calls:
-        code, info, _details = await refused(call)
-        assert (code, info.reason) == (grpc.StatusCode.UNIMPLEMENTED, "NOT_BUILT")
-
-
-async def _all(stream: aio.UnaryStreamCall[Any, Any]) -> list[Any]:
-    return [message async for message in stream]
 
 
 async def test_waves_of_calls_never_compute_side_by_side(client: Client, pipeline: FakePipeline) -> None:

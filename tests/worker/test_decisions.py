@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from hairmesh.wire import ERROR_DOMAIN, WorkerReason
 from vision.errors import PhotoError, Reason
 from worker.admission import admit
+from worker.calls import OUTCOMES
 from worker.doubt import Doubt, canary_overdue
 from worker.engine import is_accelerator_error
 from worker.health.checks import Cause, CheckResult, CheckState
 from worker.health.report import Report, report
 from worker.refusals import CANCELLED, CODES, DEADLINE, OF_CAUSE, Refusal, of_photo, to_status
 from worker.service_times import ServiceTimes
-from worker.servicer import OUTCOMES
 from worker.slot import CallIdentity, Slot
 from worker.thresholds import Thresholds
 

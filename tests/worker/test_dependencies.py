@@ -11,10 +11,8 @@ from hair.worker.v1 import worker_service_pb2 as pb
 
 from hairmesh.wire import ANALYZE_SERVICE
 from tests.worker.fakes import OK, FakePipeline
-from tests.worker.harness import NOT_SERVING, QUICK, SERVING, Client, refused, running, settings
+from tests.worker.harness import NOT_SERVING, SERVING, refused, running
 from tests.worker.web import Web, listening
-from worker.server import Worker
-from worker.settings import GrowthSettings
 
 
 class Dependency(Web):
@@ -67,35 +65,29 @@ async def test_required_ones_take_the_worker_out_with_one_reason_and_bring_it_ba
         await client.measure(OK)
 
 
-@pytest.mark.parametrize("built", [True, False])
-async def test_an_optional_one_costs_growth_alone(pipeline: FakePipeline, built: bool) -> None:
+@pytest.mark.parametrize("backend", ["local", "none"])
+async def test_an_optional_one_costs_growth_alone(pipeline: FakePipeline, backend: str) -> None:
     """Scenario 25: shared by all workers, its end is no outage."""
     comfyui = Dependency("comfyui", required=False)
-    async with up(comfyui) as health:
-        config = settings(health=health)
-        if built:  # growth comes with its backends: until then the configuration refuses to name one
-            config = config.model_copy(update={"growth": GrowthSettings.model_construct(backend="local")})
-        worker = await Worker.start(config, load_pipeline=pipeline.load, thresholds=QUICK)
-        client = Client(worker.address)
-        try:
-            await client.until_serving()
-            whole = ["measure", "growth"] if built else ["measure"]
-            await client.until(lambda status: list(status.capabilities) == whole)
-            assert await client.check("capability/growth") == (SERVING if built else NOT_SERVING)
-            comfyui.go()
-            status = await client.until(lambda status: check(status, "dep/comfyui").reason != "")
-            assert (status.state, list(status.reasons)) == (pb.SERVING_STATE_SERVING, [])
-            assert not check(status, "dep/comfyui").required
-            assert list(status.capabilities) == ["measure"]
-            assert await client.reason("capability/growth") == ("dep_down:comfyui" if built else "not_built")
-            assert await client.check("dep/comfyui") == NOT_SERVING
-            assert await client.check() == SERVING
-            await client.measure(OK)
-            comfyui.come()
-            await client.until(lambda status: list(status.capabilities) == whole)
-        finally:
-            await client.channel.close()
-            await worker.stop()
+    grows = backend != "none"
+    async with (
+        up(comfyui) as health,
+        running(pipeline.load, health=health, growth={"backend": backend}) as (_w, client),
+    ):
+        whole = ["measure", "growth"] if grows else ["measure"]
+        await client.until(lambda status: list(status.capabilities) == whole)
+        assert await client.check("capability/growth") == (SERVING if grows else NOT_SERVING)
+        comfyui.go()
+        status = await client.until(lambda status: check(status, "dep/comfyui").reason != "")
+        assert (status.state, list(status.reasons)) == (pb.SERVING_STATE_SERVING, [])
+        assert not check(status, "dep/comfyui").required
+        assert list(status.capabilities) == ["measure"]
+        assert await client.reason("capability/growth") == ("dep_down:comfyui" if grows else "backend_none")
+        assert await client.check("dep/comfyui") == NOT_SERVING
+        assert await client.check() == SERVING
+        await client.measure(OK)
+        comfyui.come()
+        await client.until(lambda status: list(status.capabilities) == whole)
 
 
 async def test_slow_is_not_down(pipeline: FakePipeline) -> None:

@@ -18,7 +18,7 @@ from tests.worker.fakes import FROZEN, HOLDS, LOSES_ACCELERATOR, NO_FACE, OK, Fa
 from tests.worker.harness import NOT_SERVING, QUICK, SERVING, TOKEN, Client, refused, released, running, started
 from tests.worker.web import Web, listening
 from vision.errors import ModelError
-from worker import servicer
+from worker import calls
 from worker.health.monitor import HealthMonitor
 from worker.health.report import Report
 
@@ -28,12 +28,9 @@ NAMES = {"", ANALYZE_SERVICE, "liveness", "disk", "models", "accelerator", "prog
 async def test_every_documented_name_is_listed_and_checked(client: Client) -> None:
     request = health_pb2.HealthListRequest()  # type: ignore[attr-defined]  # the published stubs are older
     listed = await client.health.List(request, metadata=TOKEN, timeout=5)
-    assert {name: response.status for name, response in listed.statuses.items()} == {
-        name: NOT_SERVING if name == "capability/growth" else SERVING for name in NAMES
-    }
+    assert {name: response.status for name, response in listed.statuses.items()} == dict.fromkeys(NAMES, SERVING)
     for name, response in listed.statuses.items():
         assert await client.check(name) == response.status
-    assert await client.reason("capability/growth") == "not_built"
 
 
 async def test_wrong_name_is_not_found_and_watch_says_unknown(client: Client) -> None:
@@ -210,7 +207,7 @@ async def test_status_tells_who_it_is(client: Client) -> None:
     assert first.boot_id == second.boot_id != ""
     assert first.start_time == second.start_time
     assert dict(first.versions)["fake"] == "1"
-    assert list(first.capabilities) == ["measure"]
+    assert list(first.capabilities) == ["measure", "growth"]
     assert first.device == "cpu"
     assert next(check for check in first.checks if check.name == "accelerator").state == pb.CHECK_STATE_OFF
 
@@ -344,7 +341,7 @@ async def test_a_caller_that_takes_nothing_does_not_hold_up_the_end(
     async def never_sent(*_: object) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(servicer, "_refuse", never_sent)
+    monkeypatch.setattr(calls, "_refuse", never_sent)
     short = replace(QUICK, close_s=0.1)
     async with running(pipeline.load, drain_grace_seconds=0.1, thresholds=short) as (worker, client):
         call = asyncio.ensure_future(refused(client.measure(HOLDS)))

@@ -28,17 +28,17 @@ from vision.types import (
     ScaleSource,
 )
 from worker.refusals import Refusal
-from worker.translate import measure_options, measure_response
+from worker.translate import measure
 
 PHOTO = common_pb2.Image(data=b"jpeg")
 
 
 def response(**changes: object) -> measure_pb2.MeasureResponse:
-    return measure_response(MeasureResult(facts(**changes), None), {"parser": "x"})
+    return measure.response(MeasureResult(facts(**changes), None), {"parser": "x"})
 
 
 def test_absent_parameters_have_the_documented_defaults() -> None:
-    assert measure_options(measure_pb2.MeasureRequest(photo=PHOTO)) == MeasureOptions(
+    assert measure.options(measure_pb2.MeasureRequest(photo=PHOTO)) == MeasureOptions(
         pupillary_distance_mm=None, annotate=True, lang=Lang.ZH, max_output_side_px=2048
     )
 
@@ -50,13 +50,13 @@ def test_all_parameters_arrive() -> None:
         annotate=False,
         options=common_pb2.CallOptions(lang=common_pb2.LANGUAGE_EN, max_output_side_px=1024),
     )
-    assert measure_options(request) == MeasureOptions(63.5, annotate=False, lang=Lang.EN, max_output_side_px=1024)
+    assert measure.options(request) == MeasureOptions(63.5, annotate=False, lang=Lang.EN, max_output_side_px=1024)
 
 
 def test_unknown_language_is_refused_by_name() -> None:
     options = common_pb2.CallOptions.FromString(b"\x08\x63")  # lang = 99
     with pytest.raises(Refusal) as caught:
-        measure_options(measure_pb2.MeasureRequest(photo=PHOTO, options=options))
+        measure.options(measure_pb2.MeasureRequest(photo=PHOTO, options=options))
     assert (caught.value.reason, caught.value.field) == ("INVALID_PARAMETER", "options.lang")
 
 
@@ -82,7 +82,7 @@ def test_every_field_of_a_full_answer_is_filled() -> None:
         face_shape=FaceShape(FaceShapeClass.OVAL, 0.5, {"height_over_width": 1.4}),
         warnings=(PhotoWarning("PERSPECTIVE", 1.0, 0.5, "ratio"),),
     )
-    answer = measure_response(MeasureResult(full, EncodedImage(b"png", 8, 9)), {"parser": "x"})
+    answer = measure.response(MeasureResult(full, EncodedImage(b"png", 8, 9)), {"parser": "x"})
     assert empty_fields(answer) == []
 
 

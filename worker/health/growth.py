@@ -13,12 +13,15 @@ GROWTH = "growth"
 class GrowthCheck:
     """Follows the worker's dependencies, and what its own growth calls met."""
 
-    def __init__(self, *, built: bool, thresholds: Thresholds) -> None:
-        self._built = built
+    def __init__(self, *, configured: bool, thresholds: Thresholds) -> None:
+        self._configured = configured
         self._memory_s = thresholds.growth_failure_memory_s
+        self._patience_s = thresholds.growth_queue_patience_s
         self._reason = ""
         self._failure = ""
         self._failed_at_s: float | None = None
+        self._waits_for = ""
+        self._waits_since_s = 0.0
 
     def failed(self, reason: str, now_s: float) -> None:
         """A growth call went without its picture, for `reason`. Believed until one succeeds or some time passed."""
@@ -28,13 +31,20 @@ class GrowthCheck:
         """A growth call had its picture: whatever was wrong is over."""
         self._failed_at_s = None
 
+    def waits(self, server: str, now_s: float) -> None:
+        """A call waits in that server's queue; empty: none does."""
+        if server != self._waits_for:
+            self._waits_for, self._waits_since_s = server, now_s
+
     def update(self, dependencies: Iterable[CheckResult], now_s: float) -> None:
         """Weigh it anew; called every beat."""
         failed_lately = self._failed_at_s is not None and now_s - self._failed_at_s < self._memory_s
+        waits_long = bool(self._waits_for) and now_s - self._waits_since_s >= self._patience_s
         findings = (
-            ("not_built", not self._built),
+            ("backend_none", not self._configured),
             (down := dep_down(dependencies), bool(down)),
             (f"failed:{self._failure}", failed_lately),
+            (f"waiting_for:{self._waits_for}", waits_long),
         )
         self._reason = next((reason for reason, holds in findings if holds), "")
 

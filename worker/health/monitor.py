@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import structlog
 
+from vision.growth.backend import GrowthReason
 from vision.types import STALL_AFTER_S, Stage
 from worker.doubt import canary_overdue
 from worker.drain import Drain, DrainPhase
@@ -20,6 +22,9 @@ from worker.health.verdict import Judgement, Reading, judge
 from worker.identity import Identity
 from worker.runner import Runner
 from worker.thresholds import Thresholds
+
+WAITS_FOR: Mapping[Stage, str] = MappingProxyType({Stage.DIFFUSION_QUEUE: "comfyui"})
+"""Stages in which a call waits in the queue of another server, and its name."""
 
 log = structlog.stdlib.get_logger("worker.health")
 
@@ -83,6 +88,13 @@ class HealthMonitor:
         """How long `stage` may be still; before the first one the least patience of all."""
         return self._stall_after_s[stage] if stage else min(self._stall_after_s.values())
 
+    def growth_ended(self, grown_reason: str) -> None:
+        """A growth call made a picture, or went without it for `grown_reason`."""
+        if not grown_reason:
+            self._growth.succeeded()
+        elif GrowthReason(grown_reason).is_servers_fault:
+            self._growth.failed(grown_reason, self._clock())
+
     async def run(self) -> None:
         """Beat until cancelled."""
         while True:
@@ -119,7 +131,9 @@ class HealthMonitor:
             waiting=0,
             stage=last.stage or "",
             stall_after_s=self.stall_after_s(last.stage),
+            waiting_for=waits_for(last.stage) if self._engine.pending else "",
         )
+        self._growth.waits(reading.waiting_for, now_s)
         memory = self._judgement.memory if self._judgement else None
         self._judgement = judge(memory, reading, period_s=self._thresholds.progress_period_s)
         if self._judgement.canary_wanted and self._canary_is_due(now_s):
@@ -135,6 +149,11 @@ class HealthMonitor:
         if tried_s is not None and now_s - tried_s < self._thresholds.canary_retry_s:
             return False
         return not self._models.good or canary_overdue(self._models.last_good_s, now_s, self._canary_max_age_s)
+
+
+def waits_for(stage: Stage | None) -> str:
+    """The server in whose queue a call in this stage waits; empty when it waits for none."""
+    return WAITS_FOR.get(stage, "") if stage else ""
 
 
 def _differ(told: Report, present: Report) -> bool:

@@ -134,12 +134,24 @@ def reason(growth: GrowthCheck, now_s: float, *dependencies: DependencyCheck) ->
     return result.reason
 
 
-def test_growth_that_is_not_built_is_no_capability() -> None:
-    assert reason(GrowthCheck(built=False, thresholds=T), 0.0) == "not_built"
+def test_without_a_backend_growth_is_no_capability() -> None:
+    assert reason(GrowthCheck(configured=False, thresholds=T), 0.0) == "backend_none"
+
+
+def test_waiting_long_in_another_servers_queue_costs_growth_until_it_is_left() -> None:
+    growth = GrowthCheck(configured=True, thresholds=T)
+    growth.waits("comfyui", 0.0)
+    assert reason(growth, 9.9) == ""
+    growth.waits("comfyui", 9.9)
+    assert reason(growth, 10.0) == "waiting_for:comfyui"
+    growth.waits("", 10.5)
+    assert reason(growth, 10.5) == ""
+    growth.waits("comfyui", 11.0)
+    assert reason(growth, 20.0) == ""
 
 
 def test_growth_follows_its_dependencies() -> None:
-    growth = GrowthCheck(built=True, thresholds=T)
+    growth = GrowthCheck(configured=True, thresholds=T)
     assert reason(growth, 0.0, check()) == ""
     assert reason(growth, 1.0, check(), down()) == "dep_down:comfyui"
     assert reason(growth, 2.0, check()) == ""
@@ -147,7 +159,7 @@ def test_growth_follows_its_dependencies() -> None:
 
 @pytest.mark.parametrize("succeeds", [True, False])
 def test_growth_remembers_its_own_failures_until_one_succeeds_or_for_a_minute(succeeds: bool) -> None:
-    growth = GrowthCheck(built=True, thresholds=T)
+    growth = GrowthCheck(configured=True, thresholds=T)
     growth.failed("NO_ANSWER", 10.0)
     assert reason(growth, 11.0) == "failed:NO_ANSWER"
     if succeeds:

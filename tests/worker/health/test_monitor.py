@@ -13,11 +13,11 @@ from tests.worker.fakes import FakePipeline, check_thread
 from vision.errors import ModelError
 from vision.types import STALL_AFTER_S, MeasureOptions, MeasureResult, Progress, Stage
 from worker.drain import Drain
-from worker.engine import Engine
+from worker.engine import AnalysisPipeline, Engine
 from worker.health.checks import DiskCheck, ModelsCheck
 from worker.health.disk import DiskProbe
 from worker.health.growth import GrowthCheck
-from worker.health.monitor import HealthMonitor
+from worker.health.monitor import WAITS_FOR, HealthMonitor
 from worker.health.prober import Dependencies
 from worker.health.report import Report
 from worker.identity import Identity
@@ -68,7 +68,7 @@ class Bench:
             disk=DiskCheck(min_free_gib=0.0, resume_free_gib=0.0, started_s=self.now_s, thresholds=T),
             disk_probe=DiskProbe((), T, clock),
             dependencies=Dependencies((), checked=True, interval_s=5.0, thresholds=T, clock=clock),
-            growth=GrowthCheck(built=False, thresholds=T),
+            growth=GrowthCheck(configured=True, thresholds=T),
             canary_max_age_s=30.0,
             stall_after_s=stall_after_s,
             thresholds=T,
@@ -88,9 +88,11 @@ class Bench:
 
     async def call(self, data: bytes = b"ok") -> Running[MeasureResult]:
         """A call that has begun to compute, where the pipeline stands still."""
-        running = self.runner.start(
-            CallIdentity("Measure"), data, lambda progress: self.engine.measure(data, MeasureOptions(), progress)
-        )
+
+        def measure(pipeline: AnalysisPipeline, progress: Progress) -> MeasureResult:
+            return pipeline.measure(data, MeasureOptions(), progress)
+
+        running = self.runner.start(CallIdentity("Measure"), data, lambda progress: self.engine.call(measure, progress))
         if isinstance(self.pipeline, StandingStill):
             assert await asyncio.to_thread(self.pipeline.here.wait, 20)
         return running
@@ -116,7 +118,7 @@ def live(seen: list[Report]) -> set[bool]:
     return {report.live for report in seen}
 
 
-@pytest.mark.parametrize("stage", list(Stage))
+@pytest.mark.parametrize("stage", [stage for stage in Stage if stage not in WAITS_FOR])
 @pytest.mark.parametrize("override_s", [None, 4.0])
 async def test_each_stage_has_its_own_patience_and_may_be_given_another(stage: Stage, override_s: float | None) -> None:
     """Scenario 13: only the compute thread stands still."""
@@ -129,6 +131,20 @@ async def test_each_stage_has_its_own_patience_and_may_be_given_another(stage: S
         worker.pipeline.release.set()
         await call.result()
         assert worker.pass_time(1.0)[-1].live
+
+
+async def test_waiting_in_another_servers_queue_is_no_stall_and_costs_growth_alone() -> None:
+    async with bench(StandingStill(Stage.DIFFUSION_QUEUE)) as worker:
+        assert worker.pass_time(1.0)[-1].capabilities == ("measure", "growth")
+        call = await worker.call()
+        seen = worker.pass_time(600.0)
+        assert live(seen) == {True}
+        assert {report.reasons for report in seen} == {()}
+        assert seen[-1].capabilities == ("measure",)
+        assert seen[-1].why_not["capability/growth"] == "waiting_for:comfyui"
+        worker.pipeline.release.set()
+        await call.result()
+        assert worker.pass_time(2.0)[-1].capabilities == ("measure", "growth")
 
 
 async def test_slow_but_moving_is_healthy_and_standing_still_is_not() -> None:

@@ -21,7 +21,7 @@ CAUSES = {
     "progress": Cause.STALLED,
 }
 
-NO_GROWTH = CheckResult("capability/growth", CheckState.FAILING, None, "not_built")
+NO_GROWTH = CheckResult("capability/growth", CheckState.FAILING, None, "backend_none")
 NOTHING_BAD: Mapping[str, CheckState] = {}
 
 

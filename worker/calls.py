@@ -1,0 +1,261 @@
+"""One call from message to slot and back, with its one log line: as an answer, or as a stream that ends with one."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, NoReturn, Protocol, TypeVar
+
+import grpc
+import structlog
+from google.protobuf.message import Message
+from grpc import aio
+
+from hairmesh.wire import CALL_ID_KEY, REQUEST_ID_KEY, WorkerReason
+from worker.admission import admit
+from worker.drain import Drain, DrainPhase
+from worker.engine import AnalysisPipeline, Engine
+from worker.feed import Feed
+from worker.health.monitor import HealthMonitor
+from worker.progress import JobProgress, Position
+from worker.refusals import CANCELLED, DEADLINE, Refusal, to_status
+from worker.runner import Runner, Running
+from worker.slot import CallIdentity
+from worker.thresholds import Thresholds
+
+T = TypeVar("T")
+MessageT = TypeVar("MessageT", bound=Message)
+Context = aio.ServicerContext[Any, Any]
+Work = Callable[[AnalysisPipeline, JobProgress], T]
+"""What the compute thread does for a call."""
+
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+log = structlog.stdlib.get_logger("worker.call")
+
+
+class Grown(Protocol):
+    """A result of a growth call."""
+
+    @property
+    def grown_reason(self) -> str:
+        """Why it has no grown picture; empty when it has one."""
+
+
+GrownT = TypeVar("GrownT", bound=Grown)
+
+
+OUTCOMES: Mapping[grpc.StatusCode, str] = MappingProxyType(
+    {
+        grpc.StatusCode.OK: "ok",
+        grpc.StatusCode.FAILED_PRECONDITION: "refused",
+        grpc.StatusCode.INVALID_ARGUMENT: "refused",
+        grpc.StatusCode.RESOURCE_EXHAUSTED: "busy",
+        grpc.StatusCode.UNAVAILABLE: "unavailable",
+        grpc.StatusCode.DEADLINE_EXCEEDED: "deadline",
+        grpc.StatusCode.ABORTED: "cancelled",
+        grpc.StatusCode.INTERNAL: "failed",
+    }
+)
+"""`outcome` in the log by the code a call ended with."""
+
+
+@dataclass(slots=True)
+class _Account:
+    """What the log line of one call says; never a byte of a picture."""
+
+    method: str
+    bytes_in: int
+    began_s: float
+    stage_ms: Mapping[str, float] = field(default_factory=dict)
+    bytes_out: int = 0
+    grown_reasons: list[str] = field(default_factory=list)
+    """Of the pictures that a growth call went without, in order."""
+
+    def write(self, code: grpc.StatusCode, reason: str = "") -> None:
+        growth = {"grown_reasons": self.grown_reasons} if self.grown_reasons else {}
+        log.info(
+            "call",
+            method=self.method,
+            outcome=OUTCOMES[code],
+            reason=reason,
+            duration_ms=round((time.monotonic() - self.began_s) * 1000.0, 1),
+            stage_ms=self.stage_ms,
+            bytes_in=self.bytes_in,
+            bytes_out=self.bytes_out,
+            **growth,
+        )
+
+
+class Calls:
+    """Every call ends with an answer or a status: no CancelledError leaves it, or the client would wait for ever."""
+
+    def __init__(
+        self, engine: Engine, runner: Runner, monitor: HealthMonitor, drain: Drain, thresholds: Thresholds
+    ) -> None:
+        self._engine = engine
+        self._runner = runner
+        self._monitor = monitor
+        self._drain = drain
+        self._thresholds = thresholds
+        self._handlers: set[asyncio.Task[Any] | None] = set()
+        """Those that wait for their thread, or for their caller to take a message."""
+        self._cutting_off = False
+
+    async def answer(
+        self,
+        method: str,
+        data: bytes,
+        context: Context,
+        *,
+        prepare: Callable[[], Work[T]],
+        encode: Callable[[T], MessageT],
+    ) -> MessageT:
+        """Run one call; `prepare` checks parameters and raises `Refusal`, `encode` makes the answer."""
+
+        async def handle(call: CallIdentity, account: _Account) -> MessageT:
+            running = self._start(call, data, prepare(), context)
+            with self._handling(running, context):
+                ended = await running.result()
+            account.stage_ms = ended.stage_ms
+            response = encode(ended.answer())
+            account.bytes_out = response.ByteSize()
+            return response
+
+        return await self._accounted(method, data, context, handle)
+
+    async def stream(
+        self,
+        method: str,
+        data: bytes,
+        context: Context,
+        *,
+        prepare: Callable[[Callable[[GrownT], None]], Work[T]],
+        encode: Callable[[Position | GrownT], MessageT],
+        encode_end: Callable[[T], MessageT],
+    ) -> None:
+        """Run one growth call; `prepare` is given what takes its results, the moment each is finished.
+
+        Only what `encode_end` makes says that the answer is whole. Who reads slowly holds up neither thread nor slot.
+        """
+
+        async def handle(call: CallIdentity, account: _Account) -> None:
+            async def write(message: MessageT) -> None:
+                account.bytes_out += message.ByteSize()
+                await context.write(message)
+
+            def grown(result: GrownT) -> None:
+                self._monitor.growth_ended(result.grown_reason)
+                if result.grown_reason:
+                    account.grown_reasons.append(result.grown_reason)
+
+            feed = Feed[GrownT](self._thresholds.progress_gap_s, grown)
+            running = self._start(call, data, prepare(feed.emit), context, feed.move)
+            running.when_ended(feed.close)
+            with self._handling(running, context):
+                async for event in feed.read():
+                    await write(encode(event))
+                ended = await running.result()
+                account.stage_ms = ended.stage_ms
+                await write(encode_end(ended.answer()))
+
+        await self._accounted(method, data, context, handle)
+
+    async def cut_off(self, timeout_s: float) -> None:
+        """End every handler that still waits: the callers are told, the threads see the flag.
+
+        One whose connection takes nothing any more is left after `timeout_s`.
+        """
+        self._cutting_off = True
+        handlers = {handler for handler in self._handlers if handler}
+        for handler in handlers:
+            handler.cancel()
+        if handlers:
+            await asyncio.wait(handlers, timeout=timeout_s)
+
+    async def _accounted(
+        self,
+        method: str,
+        data: bytes,
+        context: Context,
+        handle: Callable[[CallIdentity, _Account], Awaitable[T]],
+    ) -> T:
+        call = identify(method, context)
+        account = _Account(method, len(data), time.monotonic())
+        try:
+            result = await handle(call, account)
+        except Refusal as caught:
+            refusal = caught
+        except Exception:
+            log.exception("handler_raised")
+            refusal = Refusal(WorkerReason.WORKER_FAILED)
+        else:
+            account.write(grpc.StatusCode.OK)
+            return result
+        account.write(refusal.code, refusal.reason)
+        return await _refuse(context, refusal, call.request_id)
+
+    def _start(
+        self,
+        call: CallIdentity,
+        data: bytes,
+        work: Work[T],
+        context: Context,
+        on_move: Callable[[Position], None] | None = None,
+    ) -> Running[T]:
+        """Take the slot and let the thread work; raises `Refusal` when the call may not start."""
+        refusal = admit(
+            refusing=self._drain.phase is DrainPhase.REFUSING,
+            health=self._monitor.report(),
+            remaining_s=context.time_remaining(),
+            slot=self._runner.slot,
+            busy_for_s=self._runner.busy_for_s(),
+        )
+        if refusal:
+            raise refusal
+
+        async def compute(progress: JobProgress) -> T:
+            progress.on_move = on_move
+            return await self._engine.call(work, progress)
+
+        return self._runner.start(call, data, compute)
+
+    @contextmanager
+    def _handling(self, running: Running[T], context: Context) -> Iterator[None]:
+        """However it is left, nobody waits for `running` any more."""
+        handler = asyncio.current_task()
+        self._handlers.add(handler)
+        try:
+            yield
+        except (asyncio.CancelledError, aio.BaseError):  # the latter: what was written cannot be sent any more
+            raise self._why_cut_off(context) from None
+        finally:
+            self._handlers.discard(handler)
+            running.give_up()
+
+    def _why_cut_off(self, context: Context) -> Refusal:
+        remaining_s: float | None = context.time_remaining()
+        if remaining_s is not None and remaining_s <= self._thresholds.deadline_slack_s:
+            return Refusal(DEADLINE)
+        if self._cutting_off:
+            return Refusal(WorkerReason.DRAINING)
+        return Refusal(CANCELLED)
+
+
+def identify(method: str, context: Context) -> CallIdentity:
+    """What the caller said of itself, from now on in every log line; what does not look like an id is left out."""
+    sent = {key: value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
+    request_id, call_id = (
+        value if _ID.fullmatch(value := sent.get(key, "")) else "" for key in (REQUEST_ID_KEY, CALL_ID_KEY)
+    )
+    structlog.contextvars.bind_contextvars(request_id=request_id, call_id=call_id)
+    return CallIdentity(method, request_id, call_id)
+
+
+async def _refuse(context: Context, refusal: Refusal, request_id: str) -> NoReturn:
+    await context.abort_with_status(to_status(refusal, request_id))
