@@ -29,7 +29,8 @@ _PUPILS = (468, 473)
 GROUND = (Label.SKIN, Label.HAIR)
 """Where hair may grow, by the parser: the rest is brows, eyes, ears, lips, cloth, hats, background."""
 SURE_HAIR = (0.75, 0.95)
-"""From the first to the second probability of hair nothing more has to grow: what is hair stays the person's own."""
+"""From the first to the second of these values of `hair` less and less has to grow: what is hair stays the person's
+own."""
 GROUND_FROM = (0.35, 0.65)
 """Ground counts fully from the second probability on; below the first nothing grows."""
 FACE_OPENINGS: tuple[tuple[int, ...], ...] = (
@@ -109,8 +110,14 @@ def probability(parsing: ParsingMap, labels: Sequence[int], shape: tuple[int, in
 
 
 def hair(scene: GrowthScene) -> Weights:
-    """Probability of hair in the photo as it is."""
-    return probability(scene.parsing, (Label.HAIR,), canvas_shape(scene))
+    """How far it is hair rather than skin in the photo as it is.
+
+    Deep in hair the parser says hair with no more than 0.85, the rest is spread over what is no part of a face: so the
+    two are weighed against each other. 0 where it is neither.
+    """
+    is_hair, is_skin = (probability(scene.parsing, (label,), canvas_shape(scene)) for label in (Label.HAIR, Label.SKIN))
+    either: Weights = is_hair / np.maximum(is_hair + is_skin, np.float32(1e-6))
+    return either * ramp(is_hair + is_skin, *GROUND_FROM)
 
 
 def canvas_shape(scene: GrowthScene) -> tuple[int, int]:
