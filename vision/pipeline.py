@@ -10,11 +10,22 @@ import numpy as np
 
 from vision.annotate import annotate
 from vision.anthropometry import face_shape, measure_face
+from vision.calls import (
+    DesignOptions,
+    DesignResult,
+    DrawnDesign,
+    EmitStyle,
+    GrowStylesOptions,
+    GrowthSummary,
+)
 from vision.canary import check_landmarks, check_logits, drawn_face
 from vision.decode import decode
+from vision.designs import design_hairlines, draw_design
 from vision.errors import PhotoError
 from vision.features import Features, check_features, refuse_upside_down, see_features
 from vision.gates import MAY_BE_UPSIDE_DOWN, choose_face
+from vision.growth.backend import GrowthBackend, NoGrowth
+from vision.growth.run import Growth, grow_styles
 from vision.hairline import find_hairline
 from vision.landmarks import LandmarkDetector
 from vision.models import FACE_LANDMARKER, ModelFiles
@@ -32,6 +43,7 @@ from vision.types import (
     ParsingMap,
     Photo,
     Progress,
+    RgbImage,
     Stage,
 )
 
@@ -39,27 +51,36 @@ from vision.types import (
 class Pipeline:
     """Loaded models and the calls they serve. Belongs to the one thread that loads, uses and closes it."""
 
-    def __init__(self, detector: LandmarkDetector, parser: ParserRuntime, files: ModelFiles, limits: Limits) -> None:
+    def __init__(
+        self,
+        detector: LandmarkDetector,
+        parser: ParserRuntime,
+        files: ModelFiles,
+        limits: Limits,
+        growth: GrowthBackend = NoGrowth(),  # noqa: B008  (holds nothing)
+    ) -> None:
         self._detector = detector
         self._parser = parser
         self._files = files
         self._limits = limits
+        self._growth = growth
 
     @classmethod
     def load(
         cls,
         files: ModelFiles,
         *,
+        growth: GrowthBackend = NoGrowth(),  # noqa: B008  (holds nothing)
         device: Device = "auto",
         progress: Progress = NoProgress(),  # noqa: B008  (holds nothing)
         limits: Limits = Limits(),  # noqa: B008  (frozen)
     ) -> Pipeline:
-        """Load both models; raises `ModelError` naming the file and what to do."""
+        """Load both models; raises `ModelError` naming the file and what to do. `growth` is closed with the rest."""
         progress.enter(Stage.MODEL_LOAD)
         detector = LandmarkDetector(files.face_landmarker)
         progress.step()
         try:
-            return cls(detector, load_parser(files, device), files, limits)
+            return cls(detector, load_parser(files, device), files, limits, growth)
         except BaseException:
             detector.close()
             raise
@@ -84,13 +105,31 @@ class Pipeline:
 
         Raises `PhotoError` when the photo is refused, `CancelledCallError` when `progress` says so.
         """
-        progress.enter(Stage.DECODE)
-        photo = decode(data, self._limits)
-        facts = self.facts(photo, options, progress)
+        facts = self.facts(self._read(data, progress), options, progress)
         if not options.annotate:
             return MeasureResult(facts, None)
         progress.enter(Stage.DRAWING)
         return MeasureResult(facts, annotate(facts, options.lang, options.max_output_side_px))
+
+    def design(self, data: bytes, options: DesignOptions, progress: Progress) -> DesignResult:
+        """Fit hairline designs to the face, and draw each. Raises as `measure` does."""
+        facts = self.facts(self._read(data, progress), MeasureOptions(), progress)
+        progress.enter(Stage.DESIGNING)
+        drawn = []
+        designs = design_hairlines(facts, options)
+        progress.enter(Stage.DRAWING, len(designs))
+        for design in designs:
+            drawn.append(DrawnDesign(design, draw_design(facts, design, options.lang, options.max_output_side_px)))
+            progress.step()
+        return DesignResult(facts, tuple(drawn))
+
+    def grow_styles(
+        self, data: bytes, options: GrowStylesOptions, progress: Progress, emit: EmitStyle
+    ) -> GrowthSummary:
+        """Grow hair to hairline styles. Raises as `measure` does, and HAIRLINE_HIDDEN."""
+        growth = self._growth_of_call(progress, options.timeout_s)
+        facts = self.facts(self._read(data, progress), MeasureOptions(), progress)
+        return grow_styles(facts, options, growth, emit)
 
     def facts(self, photo: Photo, options: MeasureOptions, progress: Progress) -> Facts:
         """Everything about the face that counts. Raises as `measure` does."""
@@ -124,11 +163,22 @@ class Pipeline:
         check_logits(logits, self._files.parser_weights_sha256, self._parser.canary_reference)
 
     def close(self) -> None:
-        """Free the models."""
+        """Free the models, and what grows hair."""
+        self._growth.close()
         self._detector.close()
+
+    def _read(self, data: bytes, progress: Progress) -> Photo:
+        progress.enter(Stage.DECODE)
+        return decode(data, self._limits)
 
     def _parse(self, photo: Photo, landmarks: FaceLandmarks, progress: Progress) -> ParsingMap:
         return parse(photo, landmarks, self._parser, progress.step)
+
+    def _growth_of_call(self, progress: Progress, timeout_s: float | None) -> Growth:
+        def parse_again(rgb: RgbImage, face: FaceLandmarks) -> ParsingMap:
+            return parse(Photo(rgb, "PNG", 1), face, self._parser, progress.step)
+
+        return Growth(self._growth, parse_again, progress, timeout_s=timeout_s)
 
     def _find_face(self, photo: Photo, progress: Progress) -> FaceLandmarks:
         try:

@@ -1,0 +1,150 @@
+"""A growth call from facts to pictures: design or mark, grow, put back, prove, encode; each result as it is finished.
+
+Who grows is behind `vision.growth.backend`; this is the order of things around it, and what is told when nothing grew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from secrets import randbelow
+
+from vision.calls import (
+    GROWN_BY_DEFAULT,
+    DesignOptions,
+    DrawnDesign,
+    EmitStyle,
+    GrowStylesOptions,
+    GrowthProof,
+    GrowthSummary,
+    HairlineDesign,
+    StyleGrowth,
+)
+from vision.designs import design_hairlines, draw_design
+from vision.errors import PhotoError, Reason
+from vision.growth.backend import GrowthBackend, GrowthJob, GrowthReason, GrowthScene, GrowthUnavailableError
+from vision.growth.composite import composite, reach
+from vision.growth.proof import convincing, prove
+from vision.growth.scene import job_for_design, landmarks_of, scene_of
+from vision.png import encode_png
+from vision.types import (
+    EncodedImage,
+    FaceLandmarks,
+    Facts,
+    HairlineState,
+    ParsingMap,
+    Progress,
+    RgbImage,
+    Stage,
+)
+
+AROUND_S = 4.0
+"""What a picture takes beside its growth, with room to spare: drawing, proof and encoding."""
+LEAST_S = 2.0
+"""With less time than this no growth is begun."""
+SEEDS = 2**31
+"""Seeds that are chosen here lie below: every client's numbers can hold them."""
+HIDDEN = frozenset({HairlineState.OCCLUDED, HairlineState.HAT})
+"""From a hairline that nobody sees no hair can be grown down to a design. From none, on a bald head, it can."""
+
+Parse = Callable[[RgbImage, FaceLandmarks], ParsingMap]
+"""The real parser, on a picture and the face in it."""
+MakeJob = Callable[[float | None], GrowthJob]
+"""A timeout in seconds to a job. Raises `GrowthUnavailableError` when there is nothing to grow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """What came of one job."""
+
+    image: EncodedImage | None
+    reason: str
+    """A `GrowthReason` where there is no image; else empty."""
+    proof: GrowthProof | None
+
+
+class Growth:
+    """Grows the pictures of one call within its time. Used by the thread that computes."""
+
+    def __init__(
+        self,
+        backend: GrowthBackend,
+        parse: Parse,
+        progress: Progress,
+        *,
+        timeout_s: float | None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.backend = backend.name
+        self.progress = progress
+        self._grow = backend.grow
+        self._parse = parse
+        self._clock = clock
+        self._ends_s = None if timeout_s is None else clock() + timeout_s
+        self._out_of_order: GrowthReason | None = None
+        """The server's fault that a picture of this call has met: the others do not wait for it again."""
+
+    def grow(self, make_job: MakeJob, pictures: int = 1) -> Grown:
+        """The next of so many pictures that are still to be made; raises `CancelledCallError`."""
+        try:
+            job = make_job(self._timeout_s(pictures))
+            self.progress.enter(Stage.GROWING)
+            canvas = self._grow(job, self.progress)
+            return self._proven(job, canvas)
+        except GrowthUnavailableError as error:
+            if error.reason.is_servers_fault:
+                self._out_of_order = error.reason
+            return Grown(None, error.reason, None)
+
+    def _proven(self, job: GrowthJob, canvas: RgbImage) -> Grown:
+        self.progress.enter(Stage.PROVING)
+        weights, face = reach(job), landmarks_of(job.scene)
+        finished = composite(job.scene.rgb, canvas, weights)
+        evidence = prove(job, finished, weights, lambda rgb: self._parse(rgb, face))
+        if convincing(evidence) is not None:
+            return Grown(None, GrowthReason.NOT_CONVINCING, evidence.proof)
+        self.progress.step()
+        return Grown(encode_png(finished), "", evidence.proof)
+
+    def _timeout_s(self, pictures: int) -> float | None:
+        """For the growth of the next of so many: an equal part of what is left, and never less than growth takes.
+
+        Raises `GrowthUnavailableError` when none is worth to be begun.
+        """
+        if self._out_of_order:
+            raise GrowthUnavailableError(self._out_of_order)
+        if self._ends_s is None:
+            return None
+        left_s = self._ends_s - self._clock()
+        share_s = min(left_s, max(left_s / pictures, LEAST_S + AROUND_S)) - AROUND_S
+        if share_s < LEAST_S:
+            raise GrowthUnavailableError(GrowthReason.OUT_OF_TIME)
+        return share_s
+
+
+def grow_styles(facts: Facts, options: GrowStylesOptions, growth: Growth, emit: EmitStyle) -> GrowthSummary:
+    """Every style designed, drawn and grown, one after the other.
+
+    Raises `PhotoError` (HAIRLINE_HIDDEN) when the present hairline is covered, `CancelledCallError`.
+    """
+    if facts.hairline.status in HIDDEN:
+        raise PhotoError(Reason.HAIRLINE_HIDDEN, {"hairline": facts.hairline.status})
+    side_px, seed = options.max_output_side_px, _seed(options.seed)
+    growth.progress.enter(Stage.DESIGNING)
+    designs = design_hairlines(facts, DesignOptions(options.styles or GROWN_BY_DEFAULT, options.sex))
+    scene = scene_of(facts, side_px)
+    for made, design in enumerate(designs):
+        growth.progress.enter(Stage.DRAWING)
+        drawn = DrawnDesign(design, draw_design(facts, design, options.lang, side_px))
+        grown = growth.grow(_design_job(scene, design, seed), len(designs) - made)
+        emit(StyleGrowth(drawn, grown.image, grown.reason, grown.proof))
+    return GrowthSummary(facts, seed, growth.backend, facts.warnings)
+
+
+def _design_job(scene: GrowthScene, design: HairlineDesign, seed: int) -> MakeJob:
+    return lambda timeout_s: job_for_design(scene, design, seed, timeout_s)
+
+
+def _seed(given: int | None) -> int:
+    return randbelow(SEEDS) if given is None else given
