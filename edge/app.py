@@ -29,6 +29,7 @@ from edge.reload import ConfigFile, InForce, Reloader, content_hash
 from edge.request_log import RequestLog
 from edge.routes import Calls
 from edge.settings import Settings
+from edge.stream import COMMENT_EVERY_S
 from edge.upstream.channel import ChannelSecurity
 
 log = structlog.get_logger()
@@ -49,10 +50,17 @@ class RunningMesh(SeenMesh, Protocol):
         """Take others over without losing a call; what cannot be is raised before anything has changed."""
 
 
-def create_app(settings: Settings, mesh: RunningMesh, file: ConfigFile | None = None) -> FastAPI:
+def create_app(
+    settings: Settings,
+    mesh: RunningMesh,
+    file: ConfigFile | None = None,
+    *,
+    comment_every_s: float = COMMENT_EVERY_S,
+) -> FastAPI:
     """The whole REST side over `mesh`, which starts and ends with the application.
 
     `file` is where the settings came from: it is watched, and changes are in force while the edge runs.
+    `comment_every_s`: how often a streamed answer shows that it lives.
     """
     static, log_file = settings.static, settings.request_log
     store = LocalStore(static.dir, max_bytes=static.max_bytes, max_age_s=static.max_age_hours * 3600)
@@ -75,7 +83,7 @@ def create_app(settings: Settings, mesh: RunningMesh, file: ConfigFile | None = 
 
     app = _framework(settings, lifespan)
     picture_url = f"{settings.picture_base_url}{serve.PATH}"
-    calls = Calls(mesh=mesh, store=store, in_force=in_force, picture_url=picture_url)
+    calls = Calls(mesh, store, in_force, picture_url, comment_every_s)
     monitor = Monitor(mesh, store, in_force)
     for path, call, documentation in (
         ("/api/v1/face/measure", calls.measure, openapi_calls.MEASURE),

@@ -22,7 +22,7 @@ from edge.messages import Lang
 from edge.parameters import LabelParameters, Parameters
 from edge.peers import client_address
 from edge.reload import InForce
-from edge.stream import COMMENT_EVERY_S, News, StreamedAnswer, is_wanted
+from edge.stream import News, StreamedAnswer, is_wanted
 
 P = TypeVar("P", bound=Parameters)
 
@@ -38,7 +38,7 @@ class Calls:
     in_force: InForce
     picture_url: str
     """What a picture's URL is before its id."""
-    comment_every_s: float = COMMENT_EVERY_S
+    comment_every_s: float
     """Of streamed answers."""
 
     async def measure(self, request: Request) -> Response:

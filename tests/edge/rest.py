@@ -25,6 +25,7 @@ from edge.pool.config import PoolConfig
 from edge.pool.snapshot import EndpointSnapshot, HistoryEntry, PoolSnapshot
 from edge.reload import ConfigFile
 from edge.settings import Settings, parse
+from edge.stream import COMMENT_EVERY_S
 from edge.upstream.channel import ChannelSecurity
 
 M = TypeVar("M", bound=Message)
@@ -265,7 +266,9 @@ class Rest:
 
 
 @asynccontextmanager
-async def serving(folder: Path, mesh: RunningMesh, **changes: Any) -> AsyncIterator[Rest]:
+async def serving(
+    folder: Path, mesh: RunningMesh, *, comment_every_s: float = COMMENT_EVERY_S, **changes: Any
+) -> AsyncIterator[Rest]:
     """Serve `mesh` with everything it writes in `folder`; `changes` are sections of the configuration."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
@@ -283,7 +286,7 @@ async def serving(folder: Path, mesh: RunningMesh, **changes: Any) -> AsyncItera
         config_path.chmod(0o600)
         file = ConfigFile.of(config_path)
         settings = parse(file.content)
-        config = server_config(settings, create_app(settings, mesh, file))
+        config = server_config(settings, create_app(settings, mesh, file, comment_every_s=comment_every_s))
         config.load()
         server = uvicorn.Server(config)
         server.lifespan = config.lifespan_class(config)

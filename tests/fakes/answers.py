@@ -14,7 +14,7 @@ from typing import NoReturn
 import grpc
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
-from hair.analysis.v1 import growth_pb2, measure_pb2
+from hair.analysis.v1 import common_pb2, growth_pb2, hairlines_pb2, masks_pb2, measure_pb2
 
 from hairmesh import wire
 
@@ -56,6 +56,7 @@ class Grow:
     """A slow call: `steps` progress messages, one every `step_s`, then `results` pictures and the summary.
 
     After so many progress messages as `midway_at` says it does `midway`: fails like that, or computes until released.
+    With `grown_reason` there is no grown picture.
     """
 
     steps: int = 3
@@ -64,6 +65,7 @@ class Grow:
     png_bytes: int = 2_000
     midway_at: int = 1
     midway: Refuse | Hold | None = None
+    grown_reason: str = ""
 
 
 Behaviour = Answer | Refuse | Hold | Grow
@@ -92,15 +94,16 @@ def png(size_bytes: int) -> bytes:
     return picture(side, size_bytes - bare)
 
 
+def _put(image: common_pb2.Image, data: bytes) -> None:
+    image.data, image.media_type = data, "image/png"
+    image.width_px, image.height_px = struct.unpack(">II", data[16:24])
+
+
 @lru_cache(maxsize=8)
 def measure_response(png_bytes: int) -> bytes:
     """A serialized `MeasureResponse` with a picture of this size and a few numbers."""
-    data = png(png_bytes)
-    width, height = struct.unpack(">II", data[16:24])
     response = measure_pb2.MeasureResponse()
-    response.annotated_image.data = data
-    response.annotated_image.media_type = "image/png"
-    response.annotated_image.width_px, response.annotated_image.height_px = width, height
+    _put(response.annotated_image, png(png_bytes))
     response.photo.width_px, response.photo.height_px, response.photo.format = 1_200, 1_600, "JPEG"
     response.photo.exif_orientation = 1
     response.face.faces_found = 1
@@ -110,11 +113,32 @@ def measure_response(png_bytes: int) -> bytes:
     return response.SerializeToString()
 
 
-def response(answer: Answer) -> bytes:
+@lru_cache(maxsize=8)
+def hairlines_response(png_bytes: int) -> bytes:
+    """A serialized `DesignHairlinesResponse` with one design."""
+    response = hairlines_pb2.DesignHairlinesResponse()
+    design = response.hairline_images.add(style="round", area_cm2=12.5, grafts=500, density_per_cm2=40)
+    _put(design.image, png(png_bytes))
+    return response.SerializeToString()
+
+
+@lru_cache(maxsize=8)
+def masks_response(png_bytes: int) -> bytes:
+    """A serialized `SegmentFaceResponse` with one mask."""
+    response = masks_pb2.SegmentFaceResponse()
+    mask = response.masks.add(part=masks_pb2.FACE_PART_HAIR, area_px2=1000.0)
+    _put(mask.image, png(png_bytes))
+    return response.SerializeToString()
+
+
+_BY_METHOD = {"Measure": measure_response, "DesignHairlines": hairlines_response, "SegmentFace": masks_response}
+
+
+def response(method: str, answer: Answer) -> bytes:
     """The one message of a fast call."""
     if answer.response is not None:
         return answer.response.SerializeToString()
-    return measure_response(answer.png_bytes)
+    return _BY_METHOD[method](answer.png_bytes)
 
 
 def progress(method: str, step: int, total: int) -> bytes:
@@ -125,13 +149,19 @@ def progress(method: str, step: int, total: int) -> bytes:
     return message.SerializeToString()
 
 
-def growth(method: str, results: int, png_bytes: int) -> Iterator[bytes]:
+def growth(method: str, behaviour: Grow) -> Iterator[bytes]:
     """The messages that end a slow call: results, then the summary."""
-    for number in range(results):
+    for number in range(behaviour.results):
         message = _growth_message(method)
-        message.result.grown_image.data, message.result.grown_image.media_type = png(png_bytes), "image/png"
         if isinstance(message, growth_pb2.GrowStylesResponse):
             message.result.style = f"style-{number}"
+            _put(message.result.image, png(behaviour.png_bytes))
+        else:
+            _put(message.result.marked_image, png(behaviour.png_bytes))
+        message.result.grown_reason = behaviour.grown_reason
+        if not behaviour.grown_reason:
+            _put(message.result.grown_image, png(behaviour.png_bytes))
+            message.result.proof.hair_share = 0.95
         yield message.SerializeToString()
     message = _growth_message(method)
     message.summary.seed, message.summary.backend = 7, "local"

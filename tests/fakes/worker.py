@@ -217,7 +217,7 @@ class FakeWorker:
             behaviour, call = await self._admit(method, request, context, self.default)
             if isinstance(behaviour, Answer) and behaviour.after_s == 0.0:
                 self.computing_most = max(self.computing_most, 1)
-                return response(behaviour)
+                return response(method, behaviour)
             work = asyncio.create_task(self._compute(behaviour))
             self._occupy(work, call, "parsing")
             try:
@@ -226,7 +226,7 @@ class FakeWorker:
                 self._leave(work)
             if isinstance(outcome, Refuse):
                 await abort(context, outcome)
-            return response(outcome)
+            return response(method, outcome)
 
         return handler
 
@@ -292,7 +292,7 @@ class FakeWorker:
                     await asyncio.sleep(behaviour.step_s)
                     self._step()
                     tell(progress(method, step + 1, behaviour.steps))
-            for message in growth(method, behaviour.results, behaviour.png_bytes):
+            for message in growth(method, behaviour):
                 tell(message)
             return None
         finally:
