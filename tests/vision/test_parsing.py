@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tests.vision.conftest import photo_of, resized
 from tests.vision.faces import FRONTAL, face
 from vision.landmarks import LandmarkDetector
-from vision.parsing import NARROW_PX, WIDE_PX, normalized, parse, sample
+from vision.parsing import CROPS, normalized, parse, sample
 from vision.runtime import OnnxParser
 from vision.types import LABEL_COUNT, FaceLandmarks, Label, ParsingMap, RgbImage
 
@@ -83,15 +83,37 @@ def test_probabilities_add_up() -> None:
     assert np.allclose(parsing.probabilities.sum(axis=0), 1, atol=1e-5)
 
 
-def test_the_wide_crop_is_parsed_only_where_hair_goes_on() -> None:
-    inside, beyond = Steps(), Steps()
-    near = parse(photo_of(picture(900, 900, (250, 150, 350, 200))), face(height=200), red_is_hair, inside)
-    wide = parse(photo_of(picture(900, 900, (250, 40, 350, 200))), face(height=200), red_is_hair, beyond)
-    assert inside.count == 1
-    assert near.probabilities.shape[1:] == (NARROW_PX, NARROW_PX)
-    assert beyond.count == 2
-    assert wide.probabilities.shape[1:] == (WIDE_PX, WIDE_PX)
-    assert overlap(in_photo(wide, Label.HAIR, 900, 900), picture(900, 900, (250, 40, 350, 200))[..., 0] > 0) > 0.9
+@pytest.mark.parametrize(
+    ("hair", "crops"),
+    [
+        pytest.param((250, 150, 350, 200), 1, id="short"),
+        pytest.param((250, 40, 350, 200), 2, id="high"),
+        pytest.param((250, 250, 350, 520), 2, id="to the shoulders"),
+        pytest.param((250, 250, 350, 700), 3, id="to the waist"),
+    ],
+)
+def test_a_wider_crop_is_parsed_only_where_hair_goes_on(hair: tuple[int, int, int, int], crops: int) -> None:
+    steps = Steps()
+    rgb = picture(900, 900, hair)
+    parsing = parse(photo_of(rgb), face(height=200), red_is_hair, steps)
+    assert steps.count == crops
+    assert parsing.probabilities.shape[1:] == (CROPS[crops - 1].side_px,) * 2
+    assert overlap(in_photo(parsing, Label.HAIR, 900, 900), rgb[..., 0] > 0) > 0.9
+
+
+@pytest.mark.parametrize("roll_deg", [0.0, -30.0])
+def test_where_the_crops_overlap_they_lie_on_each_other(roll_deg: float) -> None:
+    """A line through all three crops is straight in the fused map."""
+    landmarks = face(height=160, pose=replace(FRONTAL, roll_deg=roll_deg))
+    up = np.array([np.sin(np.radians(roll_deg)), -np.cos(np.radians(roll_deg))])
+    landmarks.points[:] += 150
+    landmarks.points[10], landmarks.points[152] = (450, 450) + 80 * up, (450, 450) - 80 * up
+    rgb = picture(900, 900, (0, 0, 450, 900))
+    steps = Steps()
+    hair = in_photo(parse(photo_of(rgb), landmarks, red_is_hair, steps), Label.HAIR, 900, 900)
+    assert steps.count == 3
+    edge_px = hair[330:700, 390:510].sum(axis=1) + 390
+    assert np.abs(edge_px - 450).max() < 10, "a cell of the widest crop's logits"
 
 
 def test_hair_that_ends_with_the_photo_does_not_go_on() -> None:
