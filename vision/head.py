@@ -69,13 +69,19 @@ def on_forehead(landmarks: FaceLandmarks, points: Points) -> Spatial:
 
     The mesh ends below the hairline. Its forehead is continued straight upwards and curved to the sides.
     """
-    lateral, down = photo_axes(landmarks)
-    origin = landmarks.points[GLABELLA]
+    return np.column_stack([points, _terms(landmarks, points) @ forehead_depth(landmarks)])
 
-    def terms(at: Points) -> Array:
-        u, v = (at - origin) @ lateral, (at - origin) @ down
-        return np.column_stack([np.ones(len(at)), u, v, u * u])
 
+def forehead_depth(landmarks: FaceLandmarks) -> Array:
+    """(4,): the forehead's depth is the sum of these times 1, u, v and u², pixels from the glabella on `photo_axes`."""
     known = list(FOREHEAD)
-    fitted = np.linalg.lstsq(terms(landmarks.points[known]), landmarks.depth[known], rcond=None)[0]
-    return np.column_stack([points, terms(points) @ fitted])
+    terms = _terms(landmarks, landmarks.points[known])
+    fitted: Array = np.linalg.lstsq(terms, landmarks.depth[known], rcond=None)[0]
+    return fitted
+
+
+def _terms(landmarks: FaceLandmarks, points: Points) -> Array:
+    lateral, down = photo_axes(landmarks)
+    from_glabella = points - landmarks.points[GLABELLA]
+    u, v = from_glabella @ lateral, from_glabella @ down
+    return np.column_stack([np.ones(len(points)), u, v, u * u])

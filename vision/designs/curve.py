@@ -14,7 +14,9 @@ from vision.designs.catalogue import Shape
 from vision.types import Points
 
 STEPS = 16
-"""Points to each piece of the spline; odd pieces of the photo are never longer than a few pixels."""
+"""Points to each piece of the spline: less than 1 mm apart on a face."""
+USUAL_END_WIDTH = 1.3
+"""Where the catalogue's shapes end: the median of portraits whose temples are seen."""
 BASIS = np.array([[1, 4, 1, 0], [-3, 0, 3, 0], [3, -6, 3, 0], [-1, 3, -3, 1]]) / 6
 """Of the uniform cubic B-spline: powers of the parameter to four control points."""
 
@@ -42,12 +44,14 @@ def _control_points(shape: Shape, mid_height: float, end: TempleEnd) -> Points:
     def point(width: float, share: float) -> Points:
         return np.array([width, front_height + share * rise])
 
+    # Narrow temples leave less room beyond the canthus vertical.
+    room = min(1.0, (end.width - 1) / (USUAL_END_WIDTH - 1))
     front = point(shape.front_width, shape.front_rise)
-    temple = point(shape.temple_width, shape.temple_rise)
+    temple = point(1 + (shape.temple_width - 1) * room, shape.temple_rise)
     foot = np.array([end.width, end.height])
     limb = temple + (foot - temple) / 2
     across = np.array([foot[1] - temple[1], temple[0] - foot[0]]) / np.linalg.norm(foot - temple)
-    limb = limb - across * shape.limb_bulge
+    limb = limb - across * shape.limb_bulge * room
     before = temple + (front - temple) * shape.temple_rounding
     after = temple + (limb - temple) * shape.temple_rounding
     inner = point(shape.peak_width or shape.front_width / 2, shape.front_rise / 4)

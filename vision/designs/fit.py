@@ -10,7 +10,7 @@ from vision.anthropometry import measure_face
 from vision.calls import DesignOptions, HairlineDesign, HairlineHeight, Sex, Style
 from vision.designs.area import Region, area_interval_cm2, find_regions, surface_mm2
 from vision.designs.catalogue import SHAPES
-from vision.designs.curve import TempleEnd, design_curve
+from vision.designs.curve import USUAL_END_WIDTH, TempleEnd, design_curve
 from vision.designs.forehead import Forehead
 from vision.designs.present import PresentLine, present_line
 from vision.designs.rules import GLABELLA_MM, judge
@@ -26,10 +26,8 @@ MIDDLE_COURT_MM = 65.0
 
 END_SHARE = 0.4
 """A design ends in the temporal hair at this share of its own height above the glabella."""
-END_WIDTH = 1.3
-"""How far out that is where the temporal hair is not seen; 1.2 to 1.5 on portraits where it is."""
 END_WIDTH_LIMITS = (1.15, 1.55)
-"""Hair that hangs over the temple is no temporal hairline."""
+"""How far out that may be: hair that hangs over the temple is no temporal hairline."""
 
 
 def design_hairlines(facts: Facts, options: DesignOptions) -> tuple[HairlineDesign, ...]:
@@ -114,10 +112,10 @@ class _Fitting:
 
 
 def temple_end(present: PresentLine, front: float) -> TempleEnd:
-    """Where a design whose front lies at `front` ties into the temporal hair."""
+    """Where a design whose front lies at `front` ties into the temporal hair, or usually would, if that is not seen."""
     height = END_SHARE * front
     width = present.width_at(height)
-    return TempleEnd(float(np.clip(END_WIDTH if width is None else width, *END_WIDTH_LIMITS)), height)
+    return TempleEnd(float(np.clip(USUAL_END_WIDTH if width is None else width, *END_WIDTH_LIMITS)), height)
 
 
 def _is_known(half: Points, present: PresentLine) -> bool:

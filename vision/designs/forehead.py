@@ -10,12 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from vision.face_points import MESH_POINTS
-from vision.head import Array, Spatial, head_axes, on_forehead, spatial_points
+from vision.head import Array, Spatial, forehead_depth, head_axes, on_forehead, photo_axes, spatial_points
 from vision.types import FaceLandmarks, Points
-
-PLACING_STEPS = 60
-"""Each step shrinks the error to a half or less on a head turned by as much as the gates allow."""
-PLACED_PX = 1e-6
 
 
 class Forehead:
@@ -39,14 +35,28 @@ class Forehead:
         return found
 
     def to_photo(self, face: Points) -> Points:
-        """Face coordinates (N, 2) to photo pixels (N, 2): where `to_face` leads back to them."""
-        frontal = np.linalg.inv(self._axes[:, :2])
-        photo: Points = self._glabella[:2] + self.unit_px * face @ frontal.T
-        for _ in range(PLACING_STEPS):
-            error: Points = (face - self.to_face(photo)) * self.unit_px
-            if np.abs(error).max(initial=0.0) < PLACED_PX:
-                break
-            photo = photo + error @ frontal.T
+        """Face coordinates (N, 2) to photo pixels (N, 2): where `to_face` leads back to them.
+
+        The continued forehead of a head turned far ends somewhere behind the temple; what lies beyond is placed there.
+        """
+        # With the photo's axes u and v and the depth c0 + c1 u + c2 v + c3 u², both coordinates are linear in v, and
+        # what remains is a quadratic equation for u. The photo's u has no share in the head's vertical axis.
+        c0, c1, c2, c3 = forehead_depth(self._landmarks)
+        u_axis, v_axis = photo_axes(self._landmarks)
+        lateral, lateral_depth = self._axes[0, :2], self._axes[0, 2]
+        up, up_depth = self._axes[1, :2], self._axes[1, 2]
+        across, above = face.T * self.unit_px
+        behind = c0 - self._glabella[2]
+        v_of_up = up @ v_axis + c2 * up_depth
+        ratio = (lateral @ v_axis + c2 * lateral_depth) / v_of_up
+        share = lateral_depth - ratio * up_depth
+        square, linear = share * c3, lateral @ u_axis + share * c1
+        constant = share * behind + ratio * above - across
+        end = linear**2 / 4
+        constant *= end / np.maximum(square * constant, end)
+        u = -2 * constant / (linear + 2 * np.sqrt(end - np.minimum(square * constant, end)))
+        v = (above - up_depth * (behind + c1 * u + c3 * u * u)) / v_of_up
+        photo: Points = self._glabella[:2] + u[:, None] * u_axis + v[:, None] * v_axis
         return photo
 
     def surface(self, points: Points) -> Spatial:

@@ -13,6 +13,8 @@ from vision.types import Facts, HairlineState, Points
 
 MAX_GAP_DEG = 6.0
 """The line is not guessed over a wider gap between two points where it was seen; they lie 2 to 3 degrees apart."""
+LOWER = 0.2
+"""The temporal hair goes on straight down from the lowest point where it was seen, so far."""
 KNOWN_STATES = frozenset({HairlineState.OBSERVED, HairlineState.NONE})
 """Of the trichion: beside bangs or under a hat, what is seen of a line is not told from their edge."""
 
@@ -50,7 +52,7 @@ class PresentLine:
         for side in (1.0, -1.0):
             beside = self.is_hair & (side * self.points[:, 0] > 0)
             widths, heights = np.abs(self.points[beside, 0]), self.points[beside, 1]
-            if beside.any() and heights.min() <= height <= heights.max():
+            if beside.any() and heights.min() - LOWER <= height <= heights.max():
                 order = np.argsort(heights)
                 found.append(float(np.interp(height, heights[order], widths[order])))
         return float(np.mean(found)) if found else None

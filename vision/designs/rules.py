@@ -34,7 +34,7 @@ GLABELLA_MM: Mapping[Sex, Limits] = {
 }
 """Mid-frontal point above the glabella: Nusbaum and Jung; Shapiro, whose 7 cm lie above the mean of Kashiyama's men."""
 UPPER_COURT: Limits = (0.80, 1.15)
-"""Over the middle court. The canon is 1; the means of `vision.norms.COURTS` are 0.95 (men) and 0.85 (women)."""
+"""Front without its peak over middle court. The canon is 1; `vision.norms.COURTS` have 0.95 (men) and 0.85 (women)."""
 CANTHUS_MM: Limits = (-10.0, 10.0)
 """The temporal angle outside (positive) or inside the lateral canthus vertical: Nusbaum."""
 TEMPORAL_ANGLE_DEG: Mapping[Sex, Limits] = {
@@ -65,7 +65,7 @@ def judge(
     left = curve[len(curve) // 2 :]
     corner = _corner(left)
     found = [
-        _rule("upper_court", mid / middle_court, UPPER_COURT, "ratio"),
+        _rule("upper_court", (mid + shape.peak_depth) / middle_court, UPPER_COURT, "ratio"),
         _rule("temporal_angle", _angle_deg(left, corner), TEMPORAL_ANGLE_DEG[sex], "deg"),
         _rule("temple_rise", (float(left[corner, 1]) - mid) / mid, TEMPLE_RISE[sex], "ratio"),
     ]
