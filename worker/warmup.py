@@ -9,6 +9,7 @@ import structlog
 
 from vision.errors import ModelError
 from vision.types import Progress
+from worker.backends import configured_backend
 from worker.engine import AnalysisPipeline, Engine, PipelineLoader, is_accelerator_error
 from worker.health.checks import ModelsCheck
 from worker.runner import Runner
@@ -18,7 +19,8 @@ log = structlog.stdlib.get_logger("worker.warmup")
 
 
 def real_pipeline(settings: Settings) -> PipelineLoader:
-    """Loader of the models that the configuration names."""
+    """Loader of the models and the growth backend that the configuration names; raises `SettingsError`."""
+    make_backend = configured_backend(settings)
 
     def load(progress: Progress) -> AnalysisPipeline:
         from vision import models  # noqa: PLC0415  (imported in the compute thread: health answers meanwhile)
@@ -30,7 +32,12 @@ def real_pipeline(settings: Settings) -> PipelineLoader:
         )
         from vision import pipeline  # noqa: PLC0415  (torch and mediapipe take seconds; a missing file is said before)
 
-        return pipeline.Pipeline.load(files, device=settings.device, progress=progress)
+        growth = make_backend()
+        try:
+            return pipeline.Pipeline.load(files, growth=growth, device=settings.device, progress=progress)
+        except BaseException:
+            growth.close()
+            raise
 
     return load
 
