@@ -19,11 +19,17 @@ from vision.growth.strands.quilt import Quilt
 from vision.growth.strands.strokes import draw_strands, strand_noise
 from vision.types import Progress, RgbImage
 
-ROOTED_MM = 3.5
-"""Depth behind the free border at which roots are as dense as anywhere."""
-CLOSED_MM = (2.0, 5.0)
-"""From the first to the second depth the cover closes: no scalp shines through any more."""
-TEXTURED_MM = (0.5, 3.0)
+ROOTED_FROM_MM = -0.7
+ROOTED_MM = (2.3, 4.5)
+ROOTED_OF_SOFTNESS = 0.6
+"""Roots begin at the first depth behind the free border and get as dense as anywhere within so much of the softness of
+the present front edge, between these limits."""
+ROOTED_POWER = 1.3
+CLOSED_FROM_MM = 1.5
+CLOSED_MM = (4.5, 9.0)
+"""From the first depth on the cover closes, so that no scalp shines through any more; it is closed as far behind the
+border as the person's own hair is behind its own, within these limits."""
+TEXTURED_MM = (0.0, 2.0)
 """Before the first depth strands have the colour of the hair near by, from the second on that of the cover."""
 RAGGED_MM = 0.45
 RAGGED_OVER_MM = (0.6, 1.8)
@@ -33,11 +39,13 @@ JOIN_MM = 6.0
 NOISE_MM = 3.0
 STRAND_MM = (7.0, 4.0)
 """Length of strands: of straight hair, of tight curls."""
-SINGLE_TONE = 0.8
-"""A strand alone is darker than the hair as a whole, which shines."""
+SINGLE_TONE = (1.0, 0.8)
+"""Brightness of a strand alone, against that of the hair near by: of hair as light as the skin, and of hair darker by
+`DARKER` (of 1) or more, which shines as a whole."""
+SHADE = (0.05, 0.3)
+"""How much darker skin is between roots, which shade it and show through: under light hair, under dark hair."""
+DARKER = 0.35
 SHADE_MM = 0.8
-SHADE = 0.22
-"""Skin between roots is darker, as hair shades it and its roots show through."""
 
 
 class LocalGrowth:
@@ -60,21 +68,27 @@ class LocalGrowth:
         depth_mm = plot.depth_mm + _raggedness(plot, rng)
         join = _join(plot, noise)
         progress.step()
+        closed_mm = float(np.clip(own.softness_mm, *CLOSED_MM))
+        rooted_mm = float(np.clip(ROOTED_OF_SOFTNESS * own.softness_mm, *ROOTED_MM))
         length_mm = STRAND_MM[0] + (STRAND_MM[1] - STRAND_MM[0]) * own.curliness
         strands = draw_strands(
             plot,
             field,
-            np.clip(depth_mm / ROOTED_MM, 0, 1) ** 1.5 * join,
+            _rise(depth_mm, (ROOTED_FROM_MM, rooted_mm)) ** ROOTED_POWER * join,
             length_mm=length_mm,
             curliness=own.curliness,
+            blur_px=own.blur_px,
             rng=rng,
             progress=progress,
         )
-        cover = 1 - (1 - strands.cover) * (1 - _between(depth_mm, CLOSED_MM) * join)
+        cover = 1 - (1 - strands.cover) * (1 - _between(depth_mm, (CLOSED_FROM_MM, closed_mm)) * join)
         dense = quilt.cover(cover > 0.02, coarse_field, noise, rng, progress)
-        single = coarse.frame.resampled(quilt.light, plot.frame) * (SINGLE_TONE * strands.tone[..., None])
+        light = coarse.frame.resampled(quilt.light, plot.frame)
+        contrast = _contrast(plot, light)
+        single = light * (SINGLE_TONE[0] + (SINGLE_TONE[1] - SINGLE_TONE[0]) * contrast) * strands.tone[..., None]
         hair = single + _between(depth_mm, TEXTURED_MM)[..., None] * (dense - single)
-        shade = 1 - SHADE * cv2.GaussianBlur(strands.cover, (0, 0), SHADE_MM / plot.mm)
+        darkest = SHADE[0] + (SHADE[1] - SHADE[0]) * contrast
+        shade = 1 - darkest * cv2.GaussianBlur(strands.cover, (0, 0), SHADE_MM / plot.mm)
         ground = plot.rgb * shade[..., None]
         painted = ground + cover[..., None] * (hair - ground)
         canvas = job.scene.rgb.copy()
@@ -85,11 +99,24 @@ class LocalGrowth:
         """Nothing to free."""
 
 
+def _rise(values: Floats, limits: tuple[float, float]) -> Floats:
+    """0 up to the first limit, 1 from the second on, straight between."""
+    share: Floats = np.clip((values - np.float32(limits[0])) / np.float32(limits[1] - limits[0]), 0, 1)
+    return share
+
+
 def _between(values: Floats, limits: tuple[float, float]) -> Floats:
     """0 up to the first limit, 1 from the second on, smooth between."""
-    share = np.clip((values - np.float32(limits[0])) / np.float32(limits[1] - limits[0]), 0, 1)
+    share = _rise(values, limits)
     smooth: Floats = share * share * (3 - 2 * share)
     return smooth
+
+
+def _contrast(plot: Plot, light: Floats) -> float:
+    """0 when the hair near by (h, w, 3) is as light as the skin of the region, 1 when it is much darker."""
+    bare = (plot.region > 0.5) & (plot.hair < 0.5)
+    skin = plot.rgb[bare if bare.any() else plot.region > 0.5].mean()
+    return float(np.clip((skin - light[plot.region > 0.5].mean()) / DARKER, 0, 1))
 
 
 def _raggedness(plot: Plot, rng: np.random.Generator) -> Floats:

@@ -19,6 +19,9 @@ SIGN_PASSES = 4
 """An axis gets its sign from its neighbours so far around, in so many passes; first from the outward direction."""
 SIGN_OUTWARD = 0.3
 SMOOTH_MM = 1.5
+RISING = 0.3
+"""How much a strand grows outward beside its neighbours' direction: hair rises from the skin before it lies down, and
+where directions part or meet it goes neither way."""
 
 
 def spread(values: Floats, weight: Floats, cell_mm: float) -> Floats:
@@ -44,7 +47,7 @@ def growth_field(coarse: Coarse, own: OwnHair) -> Floats:
     field = _signed(axis, away)
     for _ in range(SIGN_PASSES):
         field = _signed(axis, SIGN_OUTWARD * away + _blurred(field, SIGN_MM / coarse.mm))
-    field = _blurred(field, SMOOTH_MM / coarse.mm)
+    field = _blurred(field, SMOOTH_MM / coarse.mm) + np.float32(RISING) * away
     unit: Floats = field / np.maximum(np.linalg.norm(field, axis=-1, keepdims=True), 1e-6)
     return unit
 

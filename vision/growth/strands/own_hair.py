@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vision.growth.backend import GrowthReason, GrowthUnavailableError
-from vision.growth.strands.plot import Coarse, Floats
+from vision.growth.strands.plot import Coarse, Floats, distance_mm
 from vision.types import RgbImage
 
 LIKELY = 0.6
@@ -29,6 +29,14 @@ COLOUR_FLOOR = 0.02
 SEPARATE = 4.0
 """Squared distance of hair and skin colours, in their common variances, below which colours tell nothing: a shaved
 head, or white hair on pale skin."""
+NEAR_MM = 15.0
+"""How soft the present front edge is, is seen so near to the region."""
+SOFTNESS_MM = (1, 12)
+FULL_HAIR = 0.85
+OCTAVES_PX = (0.7, 1.4, 2.8)
+BLUR_OF_RATIO = ((0.55, 0.8, 1.0, 1.25), (1.5, 1.0, 0.7, 0.5))
+"""Contrast between the first two of these blurs against that between the last two, and the blur it comes from: that of
+independent lines. Sharp portraits have 0.9 to 1.1, soft ones 0.55 to 0.8."""
 DIRECTION_MM = 2.5
 """Directions are averaged over so much (standard deviation)."""
 FINE_MM = 0.2
@@ -45,6 +53,10 @@ class OwnHair:
     """1 where there is nothing but hair."""
     double_angle: Floats
     """(h, w, 2), cosine and sine of twice the angle of the strands, times the coherence (0 to 1)."""
+    softness_mm: float
+    """How far behind the present front edge the hair hides the scalp."""
+    blur_px: float
+    """How far a strand's edge is blurred in this photo (standard deviation, canvas pixels)."""
     curliness: float
     """0 for straight hair, 1 for hair without a common direction."""
 
@@ -55,13 +67,21 @@ def look_at_hair(rgb: RgbImage, coarse: Coarse) -> OwnHair:
     cells = max(1, round(EDGE_MM / coarse.mm))
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * cells + 1, 2 * cells + 1))
     inner = cv2.erode(likely.astype(np.uint8), kernel, borderType=cv2.BORDER_REPLICATE) > 0
-    sure = inner & (coarse.region < 0.01) & (_hairiness(coarse, likely) > HAIR_COLOURED)
+    hairiness = _hairiness(coarse, likely)
+    sure = inner & (coarse.region < 0.01) & (hairiness > HAIR_COLOURED)
     if float(sure.sum()) * coarse.mm**2 < LEAST_OWN_MM2:
         raise GrowthUnavailableError(GrowthReason.NO_OWN_HAIR, "hardly any hair is to be seen")
     weight = sure.astype(np.float32)
-    double_angle = _double_angle(rgb, coarse, weight)
+    grey = _grey(rgb, coarse)
+    double_angle = _double_angle(grey, coarse, weight)
     coherence = float(np.average(np.linalg.norm(double_angle, axis=-1), weights=weight))
-    return OwnHair(weight, double_angle, float(np.clip((STRAIGHT - coherence) / (STRAIGHT - CURLED), 0, 1)))
+    return OwnHair(
+        sure=weight,
+        double_angle=double_angle,
+        softness_mm=_softness_mm(coarse, hairiness),
+        blur_px=_blur_px(grey, cv2.resize(weight, grey.shape[::-1], interpolation=cv2.INTER_NEAREST) > 0),
+        curliness=float(np.clip((STRAIGHT - coherence) / (STRAIGHT - CURLED), 0, 1)),
+    )
 
 
 def _hairiness(coarse: Coarse, likely: NDArray[np.bool_]) -> Floats:
@@ -80,13 +100,37 @@ def _hairiness(coarse: Coarse, likely: NDArray[np.bool_]) -> Floats:
     return np.asarray(smooth, dtype=np.float32)
 
 
-def _double_angle(rgb: RgbImage, coarse: Coarse, sure: Floats) -> Floats:
+def _softness_mm(coarse: Coarse, hairiness: Floats) -> float:
+    """Depth behind the edge of skin and hair, near the region, from which on hair is coloured as hair on average."""
+    behind = distance_mm(coarse.skin > 0.5, coarse.mm)
+    near = (coarse.hair > 0.5) & (distance_mm(coarse.region > 0.5, coarse.mm) < NEAR_MM)
+    for depth in range(*SOFTNESS_MM):
+        ring = near & (behind >= depth) & (behind < depth + 1)
+        if ring.any() and float(hairiness[ring].mean()) > FULL_HAIR:
+            return float(depth)
+    return float(SOFTNESS_MM[1])
+
+
+def _grey(rgb: RgbImage, coarse: Coarse) -> NDArray[np.uint8]:
+    """The canvas's pixels in the cells of the coarse raster: (h, w) cells of `frame.step` squared."""
+    height, width = coarse.hair.shape
+    step = int(coarse.frame.step)
+    left, top = (round(at - (step - 1) / 2) for at in coarse.frame.origin)
+    window = rgb[top : top + height * step, left : left + width * step]
+    return np.asarray(cv2.cvtColor(window, cv2.COLOR_RGB2GRAY), dtype=np.uint8)
+
+
+def _blur_px(grey: NDArray[np.uint8], hair: NDArray[np.bool_]) -> float:
+    """By the texture of the hair in the second octave against that in the third."""
+    finest, middle, coarsest = (cv2.GaussianBlur(grey.astype(np.float32), (0, 0), sigma)[hair] for sigma in OCTAVES_PX)
+    ratio = np.sqrt(np.square(finest - middle).mean() / max(float(np.square(middle - coarsest).mean()), 1e-3))
+    return float(np.interp(ratio, *BLUR_OF_RATIO))
+
+
+def _double_angle(grey: NDArray[np.uint8], coarse: Coarse, sure: Floats) -> Floats:
     """(h, w, 2), by the structure tensor: strands run across the gradient."""
     height, width = sure.shape
-    cells = int(coarse.frame.step)
-    left, top = (round(at - (cells - 1) / 2) for at in coarse.frame.origin)
-    grey = cv2.cvtColor(rgb[top : top + height * cells, left : left + width * cells], cv2.COLOR_RGB2GRAY)
-    shrink = max(1, round(FINE_MM * cells / coarse.mm))
+    shrink = max(1, round(FINE_MM * coarse.frame.step / coarse.mm))
     fine = cv2.resize(grey, (grey.shape[1] // shrink, grey.shape[0] // shrink), interpolation=cv2.INTER_AREA)
     across, down = (cv2.Scharr(fine, cv2.CV_32F, *order) for order in ((1, 0), (0, 1)))
     xx, yy, xy = across * across, down * down, across * down
@@ -95,6 +139,5 @@ def _double_angle(rgb: RgbImage, coarse: Coarse, sure: Floats) -> Floats:
         known = cv2.resize(part, (width, height), interpolation=cv2.INTER_AREA) * sure
         return np.asarray(cv2.GaussianBlur(known, (0, 0), DIRECTION_MM / coarse.mm), dtype=np.float32)
 
-    tensor = np.stack([averaged(yy - xx), averaged(-2 * xy)], axis=-1)
-    double_angle: Floats = tensor / np.maximum(averaged(xx + yy), np.float32(1e-6))[..., None]
-    return double_angle
+    energy = np.maximum(averaged(xx + yy), np.float32(1e-6))
+    return np.stack([averaged(yy - xx) / energy, averaged(-2 * xy) / energy], axis=-1)

@@ -37,10 +37,12 @@ SAMPLES = 19
 WHOLE_TURN = 0.3
 """Hair of this coherence is turned fully; curls have no direction that they could be turned into."""
 TURN_WEIGHT = 0.004
-LIGHT_WEIGHT = 1.0
+LIGHT_WEIGHT = 3.0
 REPEAT_WEIGHT = 0.02
 """Costs of turning by one radian, of other light, and of a place that was used, beside the mean squared difference of
 colours (0 to 1) in the overlap."""
+LIGHT_EVERY = 3
+"""Light is compared at every third place of the grid."""
 TAKEN = 0.7
 """So much of a patch, in radii, counts as used."""
 LIGHT_MM = 5.0
@@ -49,6 +51,8 @@ GAIN = (0.6, 1.35)
 """Least and greatest change of brightness by that."""
 BLACK = 0.03
 """Added to both brightnesses: what is nearly black is not brightened, that would only show its noise."""
+TINT = (0.85, 1.18)
+"""Least and greatest change of a colour beyond that."""
 SOFT = 0.25
 """Width of a patch's soft border, in radii."""
 RAGGED = 0.6
@@ -85,12 +89,12 @@ class Quilt:
         self._seen = coarse.rgb.copy()
         self._used = np.zeros_like(own.sure)
         self._covered = np.zeros_like(plot.region)
-        self._picture = plot.rgb.copy()
+        self._picture = coarse.frame.resampled(self.light, plot.frame)
 
     def cover(
         self, wanted: NDArray[np.bool_], field: Floats, noise: Floats, rng: np.random.Generator, progress: Progress
     ) -> Floats:
-        """(h, w, 3) on the plot: the photo, and hair over all that is wanted (h, w).
+        """(h, w, 3) on the plot: hair over all that is wanted (h, w).
 
         `field` (h, w, 2) is the growth field on the coarse raster; `noise` (h, w) on the plot, drawn out along the
         strands, lets patches end raggedly.
@@ -140,12 +144,12 @@ class Quilt:
         from_x = places[:, 0, None, None] + cosine * x + sine * y
         from_y = places[:, 1, None, None] - sine * x + cosine * y
         light_there, light_here = self._own_light[places[:, 1], places[:, 0]], self.light[at[1], at[0]]
-        gain = _gain(light_here, light_there)
-        there = _at(self._coarse.rgb, from_x, from_y) * gain[:, None, None, :]
+        there = _relit(_at(self._coarse.rgb, from_x, from_y), light_there[:, None, None, :], light_here)
         here, known = _at(self._seen, at[0] + x, at[1] + y), _at(self._known, at[0] + x, at[1] + y)
         known = known * (np.hypot(x, y) <= offsets[-1])
         overlap = (((there - here) ** 2).mean(axis=-1) * known).sum(axis=(1, 2)) / max(float(known.sum()), SAMPLES)
-        lit = ((light_there - light_here) ** 2).mean(axis=-1)
+        few = np.s_[:, ::LIGHT_EVERY, ::LIGHT_EVERY]
+        lit = ((_at(self._own_light, from_x[few], from_y[few]) - light_here) ** 2).mean(axis=(1, 2, 3))
         used = self._used[places[:, 1], places[:, 0]]
         best = int(np.argmin(overlap + LIGHT_WEIGHT * lit + TURN_WEIGHT * turn**2 + REPEAT_WEIGHT * used))
         return places[best], float(turn[best])
@@ -166,7 +170,7 @@ class Quilt:
         )
         there = self._coarse.frame.from_canvas(np.stack([from_x, from_y], axis=-1))
         here = self._coarse.frame.from_canvas(self._plot.frame.to_canvas(np.stack([x, y], axis=-1) + centre))
-        hair = np.clip(hair * _gain(_smooth_at(self.light, here), _smooth_at(self._own_light, there)), 0, 1)
+        hair = _relit(hair, _smooth_at(self._own_light, there), _smooth_at(self.light, here))
 
         window = (slice(low[1], high[1]), slice(low[0], high[0]))
         inside = 1 - np.hypot(x, y) / radius
@@ -207,10 +211,12 @@ def _find_sources(coarse: Coarse, own: OwnHair, rng: np.random.Generator) -> _So
     raise GrowthUnavailableError(GrowthReason.NO_OWN_HAIR, "no place shows nothing but hair")
 
 
-def _gain(wanted: Floats, present: Floats) -> Floats:
-    """(..., 1), by how much colours (..., 3) of one mean brightness have to be brightened for another."""
-    gain = (wanted.mean(axis=-1, keepdims=True) + BLACK) / (present.mean(axis=-1, keepdims=True) + BLACK)
-    return np.clip(gain, *GAIN).astype(np.float32)
+def _relit(hair: Floats, light: Floats, wanted: Floats) -> Floats:
+    """Colours (..., 3) under another light: brighter or darker, and a little of another hue."""
+    was, will = light + BLACK, wanted + BLACK
+    gain = will.mean(axis=-1, keepdims=True) / was.mean(axis=-1, keepdims=True)
+    relit: Floats = np.clip(hair * np.clip(gain, *GAIN) * np.clip(will / (was * gain), *TINT), 0, 1)
+    return relit
 
 
 def _at(values: Floats, x: Array, y: Array) -> Floats:

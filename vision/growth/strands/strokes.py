@@ -13,7 +13,7 @@ from vision.types import Progress
 
 Array = NDArray[np.float64]
 
-ROOTS_PER_MM2 = 4.0
+ROOTS_PER_MM2 = 5.0
 """Where hair is dense. A scalp has 1.5 to 2.5 hairs per mm²; every second one here is a vellus hair."""
 WIDTH_MM = 0.08
 """Of a strand; hairs are 0.05 to 0.1 mm."""
@@ -24,10 +24,11 @@ STRAIGHTENS_MM = 3.0
 """Over this length they turn into it."""
 BEND_PER_MM = (0.03, 0.5)
 """Curvature of their own (standard deviation, radians): of straight hair, of tight curls."""
-THIN = 0.45
+THIN = 0.6
 """Length and width of the foremost hairs, against dense ones."""
-OPACITY = 1.4
-"""A strand as wide as a pixel hides 1 - exp(-1.4), three quarters, of what is behind it."""
+NOISE_BLUR_PX = 0.7
+SPLAT_PX = 0.4
+"""Blur (standard deviation) that comes from sharing a point among four pixels."""
 STEP_EVERY = 16
 
 
@@ -55,6 +56,7 @@ def strand_noise(field: Floats, length_px: float, rng: np.random.Generator) -> F
             along = cv2.remap(field, x, y, cv2.INTER_NEAREST, borderMode=cv2.BORDER_REPLICATE)
             x, y = x + ahead * along[..., 0], y + ahead * along[..., 1]
             total += cv2.remap(white, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101)
+    total = cv2.GaussianBlur(total, (0, 0), NOISE_BLUR_PX)
     total -= total.mean()
     noise: Floats = total / total.std()
     return noise
@@ -67,6 +69,7 @@ def draw_strands(
     *,
     length_mm: float,
     curliness: float,
+    blur_px: float,
     rng: np.random.Generator,
     progress: Progress,
 ) -> Strands:
@@ -107,7 +110,7 @@ def draw_strands(
         cosine, sine = np.cos(turned).astype(np.float32), np.sin(turned).astype(np.float32)
         ahead = np.column_stack([cosine * along[:, 0] - sine * along[:, 1], sine * along[:, 0] + cosine * along[:, 1]])
         place = place + np.float32(STEP_PX) * ahead
-    return canvas.strands()
+    return canvas.strands(blur_px)
 
 
 class _Splats:
@@ -129,8 +132,11 @@ class _Splats:
         np.add.at(self._amount, corners, weight)
         np.add.at(self._toned, corners, weight * np.tile(tone, 4))
 
-    def strands(self) -> Strands:
-        """The sum of it."""
-        amount, toned = self._amount.reshape(self._shape), self._toned.reshape(self._shape)
+    def strands(self, blur_px: float) -> Strands:
+        """The sum of it, as sharp as the photo."""
+        more = float(np.sqrt(max(blur_px**2 - SPLAT_PX**2, 0.01)))
+        amount, toned = (
+            cv2.GaussianBlur(total.reshape(self._shape), (0, 0), more) for total in (self._amount, self._toned)
+        )
         tone = np.where(amount > 1e-6, toned / np.maximum(amount, 1e-6), 1)
-        return Strands((1 - np.exp(-OPACITY * amount)).astype(np.float32), tone.astype(np.float32))
+        return Strands((1 - np.exp(-amount)).astype(np.float32), tone.astype(np.float32))
