@@ -17,7 +17,8 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,13 @@ import numpy as np
 import structlog
 from numpy.typing import NDArray
 from PIL import Image
+from typing_extensions import override
 
 from hairmesh import logs
 from tests.fakes.worker import png
-from tests.worker.fakes import facts
+from tests.worker.scripted import ScriptedPipeline
 from vision.errors import ModelError, PhotoError, Reason
-from vision.types import EncodedImage, MeasureOptions, MeasureResult, Progress, Stage
+from vision.types import EncodedImage, Progress, Stage
 from worker import settings
 from worker.engine import PipelineLoader
 from worker.server import CannotListenError, serve
@@ -80,14 +82,13 @@ class Switch:
         return self._broken.is_set()
 
 
-class LightPipeline:
+class LightPipeline(ScriptedPipeline):
     """Computes by waiting; looks at the cancel flag every `STEP_S`."""
 
     device = "cpu"
 
     def __init__(self, switch: Switch) -> None:
         self._switch = switch
-        self._facts = facts()
         self.versions: Mapping[str, str] = {"light": "1"}
 
     def load(self, progress: Progress) -> LightPipeline:
@@ -95,24 +96,28 @@ class LightPipeline:
         progress.enter(Stage.MODEL_LOAD)
         return self
 
-    def measure(self, data: bytes, options: MeasureOptions, progress: Progress) -> MeasureResult:
-        """See `worker.engine.AnalysisPipeline`."""
-        script = Script.of(data)
+    @override
+    @contextmanager
+    def computing(self, data: bytes, progress: Progress) -> Iterator[None]:
         progress.enter(Stage.PARSING)
         log.info("computing")
         began_s = time.monotonic()
         cancelled = True
         try:
-            self.compute(script, progress)
+            self.compute(Script.of(data), progress)
             cancelled = False
         finally:
             log.info("computed", began_s=began_s, ended_s=time.monotonic(), cancelled=cancelled)
         if self._switch.broken:
             raise PhotoError(Reason.NO_FACE)
         progress.enter(Stage.DRAWING)
-        data = png(script.png_bytes)
-        width, height = struct.unpack(">II", data[16:24])
-        return MeasureResult(self._facts, EncodedImage(data, width, height) if options.annotate else None)
+        yield
+
+    @override
+    def picture(self, data: bytes) -> EncodedImage:
+        encoded = png(Script.of(data).png_bytes)
+        width, height = struct.unpack(">II", encoded[16:24])
+        return EncodedImage(encoded, width, height)
 
     def compute(self, script: Script, progress: Progress) -> None:
         """Be busy for as long as the script says; raises `CancelledCallError`."""

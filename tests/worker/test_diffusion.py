@@ -15,8 +15,9 @@ from hair.worker.v1 import worker_service_pb2 as pb
 
 from tests.fakes.comfyui_server import ComfyUiServer
 from tests.vision.growth.comfyui_jobs import growth, job, nothing_left, until
-from tests.worker.fakes import OK, PROOF, FakePipeline, facts
+from tests.worker.fakes import OK, FakePipeline
 from tests.worker.harness import QUICK, Client, kinds, refused, running, whole
+from tests.worker.scripted import PROOF, facts
 from tests.worker.test_growth_calls import TRIANGLE
 from vision.calls import EmitRegion, GrowRegionOptions, GrowthSummary, RegionGrowth
 from vision.growth.backend import GrowthUnavailableError

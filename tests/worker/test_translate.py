@@ -6,7 +6,7 @@ import pytest
 from google.protobuf.message import Message
 from hair.analysis.v1 import common_pb2, measure_pb2
 
-from tests.worker.fakes import facts, measurement_names
+from tests.worker.scripted import facts, measurement_names
 from vision.types import (
     EncodedImage,
     FaceShape,
