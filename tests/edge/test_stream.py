@@ -22,6 +22,8 @@ from edge.pool.config import DispatchConfig, PoolConfig
 from edge.stream import News, StreamedAnswer, is_wanted
 from edge.upstream.channel import ChannelSecurity
 from edge.upstream.driver import Driver
+from hairmesh.client import Answer, Client, Progress, Queued
+from hairmesh.client import Told as ClientTold
 from tests.edge.rest import GROW, MEASURE, PHOTO, STYLES, FakeMesh, Rest, eventually, grown_region, picture, serving
 from tests.fakes.worker import PASSWORD, FakeWorker, Grow, Hold, Refuse, png
 
@@ -445,7 +447,7 @@ async def test_a_client_that_does_not_read_costs_no_memory() -> None:
         return {}
 
     await StreamedAnswer(Exchange(scope, receive), work, 60.0)(scope, receive, send)
-    names = [chunk.partition(b"\n")[0] for chunk in sent]
+    names = [line for line in b"".join(sent).split(b"\n") if line.startswith(b"event")]
     assert names == [b"event: queued", b"event: progress", b"event: result"]
     assert b'"step":999' in sent[1]
 
@@ -467,6 +469,38 @@ async def test_a_large_answer_arrives_whole(serve: Serve, worker: FakeWorker) ->
     assert len({result["grown_image_url"] for result in results}) == 7
     asked = growth_pb2.GrowStylesRequest.FromString(worker.seen[0].request)
     assert asked.photo.data == PHOTO
+
+
+async def test_our_own_client_follows_a_call(serve: Serve, worker: FakeWorker) -> None:
+    worker.growth = Grow(steps=2, step_s=0.05)
+    rest = await serve()
+
+    def follow() -> list[ClientTold]:
+        with Client(f"http://127.0.0.1:{rest.port}") as client:
+            return list(client.follow_styles(PHOTO, styles=["round", "m"], seed=3))
+
+    *told, answer = await asyncio.to_thread(follow)
+    assert told == [Queued(0, 1), Progress("growing", 1, 2, 1), Progress("growing", 2, 2, 1)]
+    assert isinstance(answer, Answer)
+    assert answer.ok
+    assert growth_pb2.GrowStylesRequest.FromString(worker.seen[0].request).seed == 3
+
+
+async def test_our_own_client_ends_a_call_that_it_follows_no_longer(serve: Serve, worker: FakeWorker) -> None:
+    hold = Hold()
+    worker.script.append(Grow(midway=hold))
+    rest = await serve()
+
+    def begin() -> None:
+        with Client(f"http://127.0.0.1:{rest.port}") as client:
+            for told in client.follow_grow(PHOTO, region=[(10, 10), (90, 10), (50, 90)]):
+                if isinstance(told, Progress):
+                    break
+
+    await asyncio.to_thread(begin)
+    async with asyncio.timeout(5):
+        await eventually(lambda: slot_of(worker) == worker_pb2.SLOT_STATE_ABANDONED)
+    hold.release.set()
 
 
 async def test_a_mask_streams_as_well(serve: Serve, worker: FakeWorker) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from hairmesh.client import Client, NotAnEnvelopeError
+from hairmesh.client import Answer, Client, NotAnEnvelopeError, Progress, Queued, _events
 
 
 class Server(ThreadingHTTPServer):
@@ -19,6 +22,7 @@ class Server(ThreadingHTTPServer):
     reply: tuple[int, dict[str, str], bytes] = (200, {}, b"{}")
     seen: list[tuple[str, str, str | None, bytes]]
     patience_ms: str | None = None
+    accept: str | None = None
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -27,6 +31,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         self.server.seen.append((self.command, self.path, self.headers.get("accept-language"), body))
+        self.server.accept = self.headers.get("accept")
         self.server.patience_ms = self.headers.get("x-request-timeout-ms")
         status, headers, content = self.server.reply
         self.send_response(status)
@@ -102,3 +107,105 @@ def test_monitor_and_picture(server: Server, client: Client) -> None:
     server.reply = (404, {}, b"")
     with pytest.raises(httpx.HTTPStatusError):
         client.picture("/static/annotations/gone.png")
+
+
+@pytest.mark.parametrize(
+    ("call", "path", "parts"),
+    [
+        (
+            lambda client: client.styles(b"photo bytes", styles=["m", "bell"], sex="male", seed=7, lang="en"),
+            "/api/v1/hair/styles",
+            ['name="styles"\r\n\r\nm,bell\r\n', 'name="sex"\r\n\r\nmale\r\n', 'name="seed"\r\n\r\n7\r\n'],
+        ),
+        (
+            lambda client: client.grow(b"photo bytes", region=[(1, 2), (3.5, 4), (5, 6)], seed=0, lang="en"),
+            "/api/v1/hair/grow",
+            ['name="region"\r\n\r\n[[1, 2], [3.5, 4], [5, 6]]\r\n', 'name="seed"\r\n\r\n0\r\n'],
+        ),
+        (
+            lambda client: client.grow(b"photo bytes", mask=b"mask bytes", lang="en"),
+            "/api/v1/hair/grow",
+            ['name="mask"; filename="mask"', "mask bytes"],
+        ),
+        (
+            lambda client: client.hairlines(
+                b"photo bytes", styles=["m"], height="low", density_per_cm2=35.5, lang="en"
+            ),
+            "/api/v1/hair/hairlines",
+            ['name="styles"\r\n\r\nm\r\n', 'name="height"\r\n\r\nlow\r\n', 'name="density_per_cm2"\r\n\r\n35.5\r\n'],
+        ),
+        (lambda client: client.features(b"photo bytes", lang="en"), "/api/v1/face/features", []),
+        (
+            lambda client: client.masks(b"photo bytes", parts=["hair", "neck"]),
+            "/api/v1/face/masks",
+            ['name="parts"\r\n\r\nhair,neck\r\n'],
+        ),
+        (lambda client: client.masks(b"photo bytes"), "/api/v1/face/masks", []),
+        (lambda client: client.special_points(b"photo bytes"), "/api/v1/face/special-points", []),
+    ],
+)
+def test_every_call_says_what_is_wanted_and_nothing_else(
+    server: Server, client: Client, call: Callable[[Client], Answer], path: str, parts: list[str]
+) -> None:
+    server.reply = (200, {}, envelope(0, "ok", {}))
+    assert call(client).ok
+    _, asked, language, body = server.seen[0]
+    assert asked == path
+    assert language == (None if path.endswith(("masks", "special-points")) else "en")
+    for part in ['name="image"; filename="photo"', "photo bytes", *parts]:
+        assert part in body.decode()
+    assert body.count(b"Content-Disposition") == 1 + sum('name="' in part for part in parts)
+
+
+STREAM = (
+    b'event: queued\ndata: {"position":2,"attempt":1}\n\n'
+    b":\n\n"
+    b'event: progress\ndata: {"stage":"growing","step":1,"total":3,"attempt":1}\n\n'
+    b"event: newer\ndata: 5\n\n"
+    b"event: result\ndata: %b\n\n"
+)
+EVENTS = {"content-type": "text/event-stream; charset=utf-8"}
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_a_slow_call_is_told_as_it_goes(server: Server, client: Client, end: bytes) -> None:
+    text = "一\u2028二"  # breaks a line for some, but not in this format
+    stream = (
+        STREAM % json.dumps({"code": 0, "message": text, "request_id": "r", "data": {}}, ensure_ascii=False).encode()
+    )
+    server.reply = (200, EVENTS, stream.replace(b"\n", end))
+    told = list(client.follow_styles(b"photo", styles=["m"]))
+    assert told[:2] == [Queued(position=2, attempt=1), Progress(stage="growing", step=1, total=3, attempt=1)]
+    (answer,) = told[2:]
+    assert isinstance(answer, Answer)
+    assert (answer.ok, answer.message) == (True, text)
+    assert server.accept == "text/event-stream"
+
+
+def test_what_is_refused_before_the_stream_is_its_answer(server: Server, client: Client) -> None:
+    server.reply = (503, {"retry-after": "5"}, envelope(1007, "…", {"reason": "NO_WORKER"}))
+    (answer,) = client.follow_grow(b"photo", mask=b"mask")
+    assert isinstance(answer, Answer)
+    assert (answer.http_status, answer.reason, answer.retry_after_s) == (503, "NO_WORKER", 5.0)
+
+
+def test_a_stream_that_breaks_off_is_no_answer(server: Server, client: Client) -> None:
+    server.reply = (200, EVENTS, STREAM.partition(b"event: result")[0])
+    with pytest.raises(httpx.HTTPError, match="before its result"):
+        list(client.follow_styles(b"photo"))
+
+
+@pytest.mark.parametrize("event", [b"event: queued\ndata: [1]\n\n", b"event: result\ndata: {}\n\n"])
+def test_events_that_are_none_of_ours(server: Server, client: Client, event: bytes) -> None:
+    server.reply = (200, EVENTS, event)
+    with pytest.raises(NotAnEnvelopeError):
+        list(client.follow_styles(b"photo"))
+
+
+@given(cuts=st.lists(st.integers(1, 200), max_size=8))
+def test_events_come_apart_wherever_they_are_cut(cuts: list[int]) -> None:
+    stream = STREAM % b'{"a": 1}'
+    places = [0, *sorted({min(cut, len(stream)) for cut in cuts}), len(stream)]
+    chunks = [stream[start:end] for start, end in itertools.pairwise(places)]
+    assert [name for name, _ in _events(chunks)] == ["queued", "progress", "newer", "result"]
+    assert list(_events(chunks))[-1][1] == b'{"a": 1}'
