@@ -18,8 +18,8 @@ from vision.head import Array
 from vision.types import Interval, Measurement, Points
 
 STEP_DEG = 0.25
-MIN_DEPTH = 0.03
-"""Slivers that are nowhere deeper (1.3 mm) are the lines' own uncertainty, not a region to fill."""
+MIN_DEPTH = 0.05
+"""Slivers that are nowhere deeper (2 mm) are the lines' own uncertainty, not a region to fill."""
 DEPTH_STEPS = 8
 """Pieces of each strip of surface, from design to hair."""
 LEVEL_STEPS = 24

@@ -58,7 +58,7 @@ SHAPES: Mapping[Style, Shape] = {
         front_width=0.66, front_rise=-0.01, temple_width=1.12, temple_rise=-0.02, temple_rounding=0.55, limb_bulge=0.05
     ),
     Style.BELL: Shape(
-        front_width=0.50, front_rise=-0.05, temple_width=0.84, temple_rise=-0.28, temple_rounding=0.40, limb_bulge=-0.08
+        front_width=0.50, front_rise=-0.05, temple_width=0.88, temple_rise=-0.30, temple_rounding=0.40, limb_bulge=-0.08
     ),
     Style.TRIANGULAR: Shape(
         front_width=0.48, front_rise=-0.20, temple_width=1.06, temple_rise=-0.50, temple_rounding=0.36, limb_bulge=0.03

@@ -52,9 +52,9 @@ class Forehead:
         share = lateral_depth - ratio * up_depth
         square, linear = share * c3, lateral @ u_axis + share * c1
         constant = share * behind + ratio * above - across
-        end = linear**2 / 4
-        constant *= end / np.maximum(square * constant, end)
-        u = -2 * constant / (linear + 2 * np.sqrt(end - np.minimum(square * constant, end)))
+        most = linear**2 / 4
+        constant *= most / np.maximum(square * constant, most)
+        u = -2 * constant / (linear + 2 * np.sqrt(most - np.minimum(square * constant, most)))
         v = (above - up_depth * (behind + c1 * u + c3 * u * u)) / v_of_up
         photo: Points = self._glabella[:2] + u[:, None] * u_axis + v[:, None] * v_axis
         return photo

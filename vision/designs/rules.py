@@ -45,10 +45,10 @@ TEMPORAL_ANGLE_DEG: Mapping[Sex, Limits] = {
 """Between front and temple's line. In men never flattened (Shapiro); in women it may be round, not filled (Nusbaum)."""
 TEMPLE_RISE: Mapping[Sex, Limits] = {
     Sex.FEMALE: (-0.45, 0.05),
-    Sex.MALE: (-0.15, 0.30),
+    Sex.MALE: (-0.20, 0.30),
     Sex.UNSPECIFIED: (-0.45, 0.30),
 }
-"""Of the temporal angle above the mid-frontal point, over that point's height: level or rising in men (Shapiro)."""
+"""Of the temporal angle above the mid-frontal point, over its height: about level or rising in men (Shapiro)."""
 ON_HAIR_MM = 2.0
 """A design may lie so far inside the present hair, or as far as the hair's edge is uncertain: grafts take none away."""
 PEAK_WITHIN = 0.4
