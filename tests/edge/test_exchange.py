@@ -81,6 +81,8 @@ async def test_a_client_that_leaves_while_sending_never_reaches_a_worker(rest: R
 
 
 async def test_a_chunked_body_is_counted(rest: Rest, mesh: FakeMesh) -> None:
+    """B14: the limit holds without a Content-Length, and what comes after it is not read."""
+
     def send_and_read() -> tuple[int, bytes]:
         with socket.create_connection(("127.0.0.1", rest.port), timeout=20) as connection:
             connection.sendall(head("Transfer-Encoding: chunked"))
@@ -124,6 +126,7 @@ async def test_expect_continue_is_not_asked_for_what_is_refused(rest: Rest) -> N
 
 @pytest.mark.parametrize("lines", [("Content-Length: -1",), ("Content-Length: 5", "Content-Length: 6")])
 async def test_lengths_that_are_none(rest: Rest, mesh: FakeMesh, lines: tuple[str, ...]) -> None:
+    """B14."""
     reader, writer = await rest.raw(head(*lines) + form())
     assert (await reader.readline()).startswith(b"HTTP/1.1 400")
     writer.close()
@@ -131,6 +134,7 @@ async def test_lengths_that_are_none(rest: Rest, mesh: FakeMesh, lines: tuple[st
 
 
 async def test_a_short_length_cuts_the_body(rest: Rest, mesh: FakeMesh) -> None:
+    """B14: one that lies."""
     reader, writer = await rest.raw(head("Content-Length: 120") + form())
     answer = await reader.read()  # what follows the body is no request either: the connection ends
     assert answer.startswith(b"HTTP/1.1 400")

@@ -12,8 +12,21 @@ from pathlib import Path
 
 import pytest
 import structlog
+from hair.analysis.v1 import growth_pb2
 
-from tests.edge.rest import ANNOTATED, MEASURE, PASSWORD, PHOTO, FakeMesh, Rest, eventually, failed, picture
+from tests.edge.rest import (
+    ANNOTATED,
+    GROW,
+    MEASURE,
+    PASSWORD,
+    PHOTO,
+    FakeMesh,
+    Rest,
+    eventually,
+    failed,
+    grown_region,
+    picture,
+)
 
 
 def files_below(folder: Path) -> set[str]:
@@ -33,7 +46,12 @@ async def test_b09_heic_under_a_jpeg_name(rest: Rest, mesh: FakeMesh) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["../../static/owned.png", "/tmp/outside.png", "a\\..\\b.png", "x" * 300, "", "顔🚀.png", "’.png"]
+    "name",
+    [
+        *("../../static/owned.png", "/tmp/outside.png", "a\\..\\b.png", "x" * 300, "", "顔🚀.png", "’.png"),
+        'a\nb\\"c.png',
+        "p\"; filename*=\"UTF-8''%e9%a1%94.png",
+    ],
 )
 async def test_b12_b13_names_make_no_files(rest: Rest, tmp_path: Path, name: str) -> None:
     before = files_below(tmp_path)
@@ -112,6 +130,71 @@ async def test_b18_base64_damaged_on_the_way(rest: Rest, mesh: FakeMesh) -> None
     # A tail of whole groups is valid base64: that the picture is not whole is for the worker to see.
     await rest.client.post(MEASURE, json={"image_base64": text[:-4096]})
     assert mesh.request.photo.data == base64.b64decode(text[:-4096])
+
+
+MASK = picture("PNG", (240, 320))
+
+
+@pytest.fixture
+def growing(mesh: FakeMesh) -> FakeMesh:
+    """A mesh that answers the call that takes a second file."""
+    result = growth_pb2.RegionResult()
+    result.marked_image.data = ANNOTATED
+    mesh.results = grown_region(result)
+    return mesh
+
+
+@pytest.mark.parametrize("name", ["../../static/owned.png", "/tmp/outside.png", "", "顔🚀.png", 'a\nb\\"c.png'])
+async def test_b12_b13_a_masks_name_makes_no_file_either(
+    rest: Rest, growing: FakeMesh, tmp_path: Path, name: str
+) -> None:
+    before = files_below(tmp_path)
+    parts = (("image", PHOTO), ("mask", MASK))
+    body = b"".join(
+        f'--b\r\nContent-Disposition: form-data; name="{field}"; filename="{name}"\r\n\r\n'.encode() + data + b"\r\n"
+        for field, data in parts
+    )
+    headers = {"Content-Type": "multipart/form-data; boundary=b"}
+    response = await rest.client.post(GROW, content=body + b"--b--\r\n", headers=headers)
+    assert response.status_code == 200
+    assert growing.asked(growth_pb2.GrowRegionRequest).mask.data == MASK
+    url = response.json()["data"]["marked_image_url"]
+    await rest.stop()
+    assert files_below(tmp_path) - before == {f"pictures/{url.rpartition('/')[2]}", "request_log.jsonl"}
+
+
+@pytest.mark.parametrize(
+    ("parts", "details"),
+    [
+        ([("mask", MASK), ("mask", MASK)], {"field": "mask", "problem": "sent twice"}),
+        ([("mask", None)], {"field": "mask", "expected": "a file"}),
+    ],
+)
+async def test_b16_masks_in_broken_forms(
+    rest: Rest, parts: list[tuple[str, bytes | None]], details: dict[str, str]
+) -> None:
+    files = [("image", ("p.jpg", PHOTO)), *((name, (name if data else None, data or b"x")) for name, data in parts)]
+    response = await rest.client.post(GROW, files=files)
+    assert (response.status_code, response.json()["code"]) == (400, 1008)
+    assert response.json()["data"]["details"] == details
+
+
+@pytest.mark.parametrize("prefix", ["data:image/jpeg;base64,", "DATA:IMAGE/JPEG;charset=x;base64,", " ", "\n"])
+async def test_b17_masks_as_data_urls(rest: Rest, growing: FakeMesh, prefix: str) -> None:
+    body = {"image_base64": base64.b64encode(PHOTO).decode(), "mask_base64": prefix + base64.b64encode(MASK).decode()}
+    assert (await rest.client.post(GROW, json=body)).status_code == 200
+    mask = growing.asked(growth_pb2.GrowRegionRequest).mask
+    assert (mask.data, mask.media_type) == (MASK, "image/png")
+
+
+async def test_b18_a_masks_base64_damaged_on_the_way(rest: Rest, growing: FakeMesh) -> None:
+    text = base64.b64encode(MASK + b"\xfb\xef\xbe" * 2000).decode()
+    for damaged in (text.replace("+", " "), text[:-4097]):
+        body = {"image_base64": base64.b64encode(PHOTO).decode(), "mask_base64": damaged}
+        response = await rest.client.post(GROW, json=body)
+        assert (response.status_code, response.json()["data"]["reason"]) == (400, "BAD_BASE64")
+        assert response.json()["data"]["details"]["field"] == "mask_base64"
+    assert growing.calls == []
 
 
 @pytest.mark.parametrize("content_type", ["image/png", "application/json", "text/html"])

@@ -65,6 +65,18 @@ def test_patience_outside_inside_and_the_request_s_own() -> None:
     assert [each.give_up_s for each in (inside, outside, hasty)] == [30.0, 590.0, 5.0]
 
 
+def test_a_place_in_the_queue_is_told_by_arrival_and_by_lane() -> None:
+    admission = Admission(DispatchConfig(max_in_flight=3))
+    running, first, fast, second, outside, last = (request(n, slow=n != 2) for n in range(6))
+    for each in (running, first, fast, second, outside, last):
+        admission.arrive(each, 0.0)
+    admission.start(running, 1.0)
+    ahead = {each.number: admission.ahead_of(each) for each in (running, first, second, outside, last)}
+    assert ahead == {0: 0, 1: 0, 3: 1, 4: 2, 5: 3}, "fast ones are in nobody's way"
+    admission.put_back(running, 2.0, afresh=False)
+    assert [admission.ahead_of(each) for each in (running, first, last)] == [0, 1, 4]
+
+
 def test_one_put_back_stands_at_its_old_place() -> None:
     admission = Admission(DispatchConfig())
     first, second = request(0), request(1)
