@@ -1,10 +1,11 @@
 """Where on each ray forehead skin turns into hair: the parser's border, corrected by the photo's own colours.
 
 The parser's cells are coarse (2.4 % of the face height) and it counts baby hair as hair; the photo shows the transition
-itself. Around the parser's border the colours of the person's own skin and hair are learned, every sample is placed
-between the two (Fisher's discriminant) and averaged over a band of neighbouring rays: the edge is where half of the
-way to full hair is gone. Baby hair and stray strands are few and hardly move it. Where skin and hair are of nearly one
-colour (white hair on pale skin, a shaved head) this says little, and the parser's border counts more.
+itself. Around the parser's border the colours and the grain of the person's own skin and hair are learned, every sample
+is placed between the two (Fisher's discriminant) and averaged over a band of neighbouring rays: the edge is where half
+of the way to full hair is gone. Baby hair and stray strands are few and hardly move it. Neither is the hairline's
+course that of a parting's mouth or of a tuft: the correction of a ray is the median of those around it. Where skin and
+hair hardly differ (a shaved head) this says little, and the parser's border counts more.
 """
 
 from __future__ import annotations
@@ -27,21 +28,24 @@ OFFSETS = np.arange(-0.14, 0.1401, ROW_STEP)
 HAIR_ZONE = (0.02, 0.08)
 SKIN_ZONE = (-0.07, -0.03)
 """Where the colours of hair and skin are learned, from the edge known so far."""
-FULL_HAIR_ZONE = (0.02, 0.10)
-FULL_HAIR_QUANTILE = 0.8
-"""Hair is full where the averaged profile reaches this quantile of the zone: scalp shines through near the edge."""
+FULL_HAIR_ZONE = (0.02, 0.14)
+FULL_HAIR_QUANTILE = 0.9
+"""Hair is full where the averaged profile reaches this quantile of the zone: scalp shines through short hair and roots
+for a tenth of the face height."""
 COLOUR_SPAN = round(17 / ANGLE_STEP_DEG)
 """Rays to either side whose colours count for one ray."""
 BAND_SIGMA = 5 / ANGLE_STEP_DEG
 BAND_SPAN = round(12 / ANGLE_STEP_DEG)
 """Rays over which the profile is averaged: standard deviation of the weights, and how many to either side."""
+CALM_SPAN = round(10 / ANGLE_STEP_DEG)
+"""Rays to either side over which the median of the correction is taken."""
 COLOUR_NOISE = 4.0
-"""Variance of a Lab colour that is never less than this: keeps the discriminant finite on flat areas."""
+"""Variance of a colour or the grain that is never less than this: keeps the discriminant finite on flat areas."""
 PASSES = 2
 MAX_SHIFT = 0.06
 """The colours never move the parser's border further than this."""
-EQUAL_SEPARATION = 5.0
-"""Separation of skin and hair, in standard deviations of their colours, at which colours and parser count the same."""
+EQUAL_SEPARATION = 3.0
+"""Separation of skin and hair, in standard deviations of their looks, at which colours and parser count the same."""
 MIN_SAMPLES = 25
 
 
@@ -88,6 +92,7 @@ def find_hair_edge(colours: ForeheadColours, rays: Rays, hair: Floats, face: Flo
         quarter, half, three_quarters = (_crossing(level, value) for value in (0.25, 0.5, 0.75))
         shift = np.clip(shift + np.nan_to_num(half), -MAX_SHIFT, MAX_SHIFT)
     separation = np.where(np.isnan(half), 0.0, separation)
+    shift = np.median(_near(shift[None], CALM_SPAN)[0], axis=-1)
     trust = separation**2 / (separation**2 + EQUAL_SEPARATION**2)
     return HairEdge(
         border=border,
@@ -105,17 +110,17 @@ def _profile(colours: ForeheadColours, rays: Rays, hair: Floats, face: Floats, e
     side; NaN where colours say nothing.
     """
     radii = edge + OFFSETS[:, None]
-    lab = colours.at(rays.at(radii)).astype(np.float64)
+    looks = colours.at(rays.at(radii)).astype(np.float64)
     cells = np.stack([np.broadcast_to(np.arange(edge.size), radii.shape), (radii - RADII[0]) / RADIUS_STEP], axis=-1)
     is_hair, is_face = sampled(hair, cells), sampled(face, cells)
-    hair_mean, hair_covariance, hair_count = _colours(lab, (is_hair > 0.5) & _zone(HAIR_ZONE))
-    skin_mean, skin_covariance, skin_count = _colours(lab, (is_face > 0.5) & _zone(SKIN_ZONE))
+    hair_mean, hair_covariance, hair_count = _colours(looks, (is_hair > 0.5) & _zone(HAIR_ZONE))
+    skin_mean, skin_covariance, skin_count = _colours(looks, (is_face > 0.5) & _zone(SKIN_ZONE))
     towards = hair_mean - skin_mean
     axis = np.linalg.solve((hair_covariance + skin_covariance) / 2, towards[..., None])[..., 0]
     distance = np.maximum((axis * towards).sum(axis=1), 1e-6)
 
     # A neighbour's sample counts by this ray's colours, not by its own: (rows, rays, neighbours).
-    level = np.matmul(_near(lab, BAND_SPAN).transpose(1, 0, 3, 2), axis[:, None, :, None])[..., 0].transpose(1, 0, 2)
+    level = np.matmul(_near(looks, BAND_SPAN).transpose(1, 0, 3, 2), axis[:, None, :, None])[..., 0].transpose(1, 0, 2)
     level = np.clip((level - (skin_mean * axis).sum(axis=1)[:, None]) / distance[:, None], -0.5, 1.5)
     weights = np.exp(-0.5 * (np.arange(-BAND_SPAN, BAND_SPAN + 1) / BAND_SIGMA) ** 2)
     # Background and hats count for nothing, unless there is nothing else.
@@ -142,18 +147,19 @@ def _near(values: Array, span: int) -> Array:
     return sliding_window_view(padded, 2 * span + 1, axis=1)
 
 
-def _colours(lab: Array, chosen: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
-    """Mean (N, 3), covariance (N, 3, 3) and count (N,) of the chosen samples on each ray and its neighbours."""
-    kept = np.where(chosen[..., None], lab, 0.0)
-    second = np.einsum("mni,mnj->nij", kept, lab).reshape(-1, 9)
+def _colours(looks: Array, chosen: NDArray[np.bool_]) -> tuple[Array, Array, Array]:
+    """Mean (N, C), covariance (N, C, C), count (N,) of the chosen samples (M, N, C) on each ray and its neighbours."""
+    channels = looks.shape[-1]
+    kept = np.where(chosen[..., None], looks, 0.0)
+    second = np.einsum("mni,mnj->nij", kept, looks).reshape(-1, channels**2)
     sums = np.column_stack([chosen.sum(axis=0), kept.sum(axis=0), second])
     near = sliding_window_view(np.pad(sums, ((COLOUR_SPAN, COLOUR_SPAN), (0, 0))), 2 * COLOUR_SPAN + 1, axis=0)
     totals = near.sum(axis=-1)
     count = totals[:, 0]
     divisor = np.maximum(count, 1.0)
-    mean = totals[:, 1:4] / divisor[:, None]
-    covariance = totals[:, 4:].reshape(-1, 3, 3) / divisor[:, None, None] - mean[:, :, None] * mean[:, None, :]
-    return mean, covariance + COLOUR_NOISE * np.eye(3), count
+    mean = totals[:, 1 : 1 + channels] / divisor[:, None]
+    second = totals[:, 1 + channels :].reshape(-1, channels, channels) / divisor[:, None, None]
+    return mean, second - mean[:, :, None] * mean[:, None, :] + COLOUR_NOISE * np.eye(channels), count
 
 
 def _crossing(level: Array, value: float) -> Array:

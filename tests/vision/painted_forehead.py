@@ -43,10 +43,13 @@ def paint(
     baby_hair: float = 0.0,
     softness: float = 0.012,
     stripe: bool = False,
+    strands: float = 0.03,
+    parting_deg: float = 0.0,
 ) -> Forehead:
     """Hair begins at `line` (face units above the glabella), strand by strand within `softness`; the parser believes
     in `parser_line` and in the class `above`. `baby_hair` is the share of strands that reach 0.05 lower; `stripe` lays
-    a dark bar over the forehead.
+    a dark bar over the forehead. `strands` is how much hair varies in brightness from pixel to pixel; at a parting of
+    some degrees to either side of the midline hair begins 0.05 higher.
     """
     rng = np.random.default_rng(11)
     landmarks = laid(SIZE, at=MIDDLE)
@@ -55,8 +58,9 @@ def paint(
     radius, angle = _polar(x, y, rays.origin, rays.unit_px)
     strand = np.clip((angle / np.pi * 1500).astype(int) + 1500, 0, 2999)
     ends = rng.normal(0, softness, 3000) - 0.05 * (rng.uniform(size=3000) < baby_hair)
-    is_hair = radius > line + ends[strand]
-    shade = 1 + 0.03 * rng.standard_normal(radius.shape)
+    parted = 0.05 * (np.abs(angle) < np.radians(parting_deg))
+    is_hair = radius > line + ends[strand] + parted
+    shade = 1 + np.where(is_hair, strands, 0.03) * rng.standard_normal(radius.shape)
     rgb = np.where(is_hair[..., None], hair, SKIN) * shade[..., None]
     if stripe:
         rgb[np.abs(radius - 0.17) < 0.012] *= 0.45

@@ -14,10 +14,10 @@ from bench.portraits.face import Face
 from bench.portraits.negatives import NEGATIVES
 from tests.conftest import selfie, studio_portrait
 from tests.vision.conftest import photo_of, resized
-from tests.vision.measured_faces import scale_of
+from tests.vision.measured_faces import scale_of, turned
 from tests.vision.painted_forehead import CELL_PX, SKIN, Forehead, paint
 from vision.anthropometry import measure_face
-from vision.forehead_rays import ANGLES_DEG, MIDLINE
+from vision.forehead_rays import ANGLES_DEG, MIDLINE, forehead_rays
 from vision.hair_edge import HairEdge, find_hair_edge
 from vision.hairline import Findings, find_hairline, judge
 from vision.landmarks import LandmarkDetector
@@ -59,6 +59,26 @@ def test_hair_of_the_colour_of_skin_leaves_it_to_the_parser() -> None:
     assert hairline.points
     middle = hairline.points[len(hairline.points) // 2]
     assert 0.283 < forehead.radius_of(middle.x_px, middle.y_px) < 0.300
+
+
+def test_strands_of_the_colour_of_skin_are_told_by_their_grain() -> None:
+    pale = tuple(0.97 * channel for channel in SKIN)
+    forehead = paint(hair=(pale[0], pale[1], pale[2]), strands=0.15, parser_line=0.275)
+    assert trichion_radius(forehead) == pytest.approx(0.30, abs=0.012)
+
+
+def test_the_line_does_not_run_up_into_a_parting() -> None:
+    assert trichion_radius(paint(parting_deg=5.0)) == pytest.approx(0.30, abs=0.008)
+
+
+@pytest.mark.parametrize("yaw_deg", [-12.0, 0.0, 12.0])
+def test_the_middle_ray_follows_the_midline_of_a_turned_head(yaw_deg: float) -> None:
+    face = turned(yaw_deg, 5.0)
+    rays = forehead_rays(face)
+    radii = np.arange(0.05, 0.3, 0.001)
+    ray = rays.at(np.broadcast_to(radii[:, None], (radii.size, ANGLES_DEG.size)))[:, MIDLINE]
+    for on_midline in (face.points[151], face.points[10], (face.points[109] + face.points[338]) / 2):
+        assert np.linalg.norm(ray - on_midline, axis=1).min() < 0.003 * rays.unit_px
 
 
 def test_a_softer_edge_is_less_certain() -> None:
