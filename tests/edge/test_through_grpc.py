@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -21,7 +23,18 @@ from edge.pool.config import DispatchConfig, PoolConfig
 from edge.settings import parse
 from edge.upstream.channel import ChannelSecurity
 from edge.upstream.driver import Driver
-from tests.edge.rest import MEASURE, PHOTO, FakeMesh, Rest, eventually, serving
+from tests.edge.rest import (
+    GROW,
+    HAIRLINES,
+    MASKS,
+    MEASURE,
+    PHOTO,
+    STYLES,
+    FakeMesh,
+    Rest,
+    eventually,
+    serving,
+)
 from tests.fakes.worker import PASSWORD, Answer, FakeWorker, Refuse, png
 
 
@@ -225,3 +238,23 @@ async def test_monitor_follows_the_worker(rest: Rest, worker: FakeWorker) -> Non
     response = await rest.measure()
     assert (response.status_code, response.json()["data"]["reason"]) == (503, "NO_WORKER")
     assert response.json()["message"] == "后端服务暂不可用，请稍后重试"
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "fields"),
+    [
+        (HAIRLINES, "DesignHairlines", {"styles": "m"}),
+        (MASKS, "SegmentFace", {"parts": "hair"}),
+        (STYLES, "GrowStyles", {"styles": "m"}),
+        (GROW, "GrowRegion", {"region": "[[10, 10], [90, 10], [50, 90]]"}),
+    ],
+)
+async def test_every_call_reaches_its_rpc_and_its_pictures_can_be_read(
+    rest: Rest, worker: FakeWorker, path: str, method: str, fields: dict[str, Any]
+) -> None:
+    response = await rest.post(path, **fields)
+    assert (response.status_code, response.json()["code"]) == (200, 0)
+    assert [seen.method for seen in worker.seen] == [method]
+    urls = re.findall(r'"(http[^"]+\.png)"', response.text)
+    assert urls
+    assert {(await rest.client.get(url)).content for url in urls} == {png(2_000)}
