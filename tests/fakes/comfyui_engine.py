@@ -274,7 +274,7 @@ class Engine:
                     data = {"node_id": node_id, "node_type": class_type, "executed": executed}
                     run.add("execution_interrupted", data)
                     return True
-                except Exception as error:  # whatever a node raises
+                except Exception as error:  # noqa: BLE001  (whatever a node raises)
                     run.fail(node_id, prompt, executed, self.faults.exception if self.faults.breaks else "", error)
                     return True
                 if values[node_id][1] is not None:

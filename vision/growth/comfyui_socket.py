@@ -63,9 +63,10 @@ class Listener:
         return self._connected(timeout_s) is not None
 
     def renew(self) -> None:
-        """Let go of the connection; `receive` opens another one under the same client id."""
-        self._let_go()
-        self._not_before_s = time.monotonic() + AGAIN_AFTER_S
+        """Let go of the connection, if there is one; `receive` opens another one under the same client id."""
+        if self._connection is not None:
+            self._let_go()
+            self._not_before_s = time.monotonic() + AGAIN_AFTER_S
 
     def close(self) -> None:
         """Close it, in the background."""

@@ -1,0 +1,278 @@
+"""Growing hair on a diffusion server, over real HTTP and a real socket."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.fakes.comfyui_server import ComfyUiServer
+from tests.vision.growth.comfyui_jobs import (
+    EXAMPLE,
+    QUICK,
+    Background,
+    Recorder,
+    grown,
+    growth,
+    hair_share,
+    job,
+    nothing_left,
+    others_prompt,
+    photo,
+    reason,
+    region,
+    sizes,
+    until,
+)
+from vision.errors import CancelledCallError
+from vision.growth.backend import GrowthReason, GrowthUnavailableError
+from vision.growth.comfyui import ComfyUiGrowth, Words, remove_leftovers
+from vision.growth.comfyui_tidy import client_id_of
+from vision.growth.comfyui_workflow import Workflow
+from vision.types import NoProgress, Stage
+
+
+@pytest.fixture
+def server() -> Iterator[ComfyUiServer]:
+    with ComfyUiServer() as fake:
+        yield fake
+
+
+def test_hair_grows_in_the_region_and_the_canvas_keeps_its_size(server: ComfyUiServer) -> None:
+    canvas = grown(server.url)
+    assert canvas.shape == photo().shape
+    assert hair_share(photo()) == 0.0
+    assert hair_share(canvas) > 0.9
+    below = canvas[70:]
+    assert np.abs(below.astype(int) - photo()[70:]).max() <= 2  # resized and back, where nothing was painted
+
+
+def test_the_same_job_brings_the_same_picture_and_another_seed_another(server: ComfyUiServer) -> None:
+    first, second = grown(server.url), grown(server.url)
+    assert np.array_equal(first, second)
+    assert not np.array_equal(first, grown(server.url, what=job(seed=8)))
+
+
+def test_progress_is_told_in_the_steps_of_the_workflow(server: ComfyUiServer) -> None:
+    progress = Recorder()
+    grown(server.url, progress=progress)
+    assert progress.stages == [(Stage.DIFFUSION_QUEUE, 0), (Stage.DIFFUSION, 33)]  # 25 of the sampler, 8 other nodes
+    assert progress.steps == [0, 33]
+
+
+def test_while_others_are_served_the_job_waits_in_their_queue(server: ComfyUiServer) -> None:
+    server.engine.hold = "ImageBlur"
+    theirs = [others_prompt(server, client_id="first"), others_prompt(server, client_id="second")]
+    server.engine.reached.wait(60)
+    ours = Background(server.url)
+    until(lambda: len(ours.progress.stages) == 2)
+    assert ours.progress.stages == [(Stage.DIFFUSION_QUEUE, 0), (Stage.DIFFUSION_QUEUE, 2)]
+    server.engine.release.set()
+    ours.result()
+    assert ours.progress.stages[-1] == (Stage.DIFFUSION, 33)
+    assert list(server.engine.history) == theirs  # what is somebody else's stays
+
+
+def test_nothing_of_the_job_is_left(server: ComfyUiServer) -> None:
+    grown(server.url)
+    assert len(server.engine.files) == 3  # photo, mask, result
+    assert nothing_left(server)
+    assert {key[0] for key in server.engine.files} == {"temp"}
+
+
+def test_a_picture_in_the_folder_of_results_is_overwritten_too(server: ComfyUiServer) -> None:
+    nodes = json.loads(EXAMPLE.read_text())
+    nodes["result"]["class_type"] = "SaveImage"
+    nodes["result"]["inputs"]["filename_prefix"] = "%output_prefix%"
+    backend = ComfyUiGrowth(server.url, Workflow.parse(json.dumps(nodes)), owner="worker-1", patience=QUICK)
+    assert hair_share(backend.grow(job(), NoProgress())) > 0.9
+    backend.close()
+    (output,) = [key for key in server.engine.files if key[0] == "output"]
+    assert output[1] == "hairmesh"
+    assert nothing_left(server)
+
+
+def test_what_a_failed_job_has_uploaded_is_removed(server: ComfyUiServer) -> None:
+    server.faults.breaks = "VAEDecode"
+    assert reason(server.url) is GrowthReason.DIFFUSION_FAILED
+    assert nothing_left(server)
+
+
+def test_an_empty_region_is_nothing_to_grow(server: ComfyUiServer) -> None:
+    empty = job(where=np.zeros_like(region()))
+    assert reason(server.url, what=empty) is GrowthReason.NOTHING_TO_GROW
+    assert not server.uploaded
+
+
+def test_only_the_surroundings_of_the_region_leave_the_house(server: ComfyUiServer) -> None:
+    """A pixel far from the region is nowhere on the server, at no time."""
+    rgb = photo()
+    rgb[-20:] = (0, 255, 0)
+    server.engine.hold = "KSampler"
+    ours = Background(server.url, what=job(rgb))
+    server.engine.reached.wait(60)
+    assert server.uploaded
+    for key in server.uploaded:
+        picture = np.asarray(Image.open(io.BytesIO(server.engine.files[key])).convert("RGB"))
+        assert not (picture == (0, 255, 0)).all(axis=-1).any()
+    server.engine.release.set()
+    ours.result()
+
+
+# Cancelling and time
+
+
+def test_a_cancelled_job_is_interrupted_by_its_id_and_removed(server: ComfyUiServer) -> None:
+    server.engine.hold = "KSampler"
+    ours = Background(server.url)
+    server.engine.reached.wait(60)
+    own_id = server.engine.running[0][1]
+    waiting = others_prompt(server)
+    ours.progress.cancel()
+    with pytest.raises(CancelledCallError):
+        ours.result()
+    interrupts = [body for path, body in server.asked if path == "/interrupt"]
+    assert interrupts
+    assert all(body == {"prompt_id": own_id} for body in interrupts)
+    until(lambda: waiting in server.engine.history)
+    assert server.engine.history[waiting]["status"]["status_str"] == "success"
+    assert list(server.engine.history) == [waiting]
+
+
+def test_a_cancelled_job_that_waits_leaves_the_queue_and_nobody_is_interrupted(server: ComfyUiServer) -> None:
+    server.engine.hold = "ImageBlur"
+    theirs = others_prompt(server)
+    server.engine.reached.wait(60)
+    ours = Background(server.url)
+    until(lambda: server.engine.pending)
+    ours.progress.cancel()
+    with pytest.raises(CancelledCallError):
+        ours.result()
+    assert not server.engine.pending
+    assert [item[1] for item in server.engine.running] == [theirs]
+    assert not [body for path, body in server.asked if path == "/interrupt"]
+
+
+def test_a_job_ends_when_the_callers_time_is_over(server: ComfyUiServer) -> None:
+    server.engine.hold = "KSampler"
+    assert reason(server.url, what=job(timeout_s=2.0)) is GrowthReason.OUT_OF_TIME
+    until(lambda: nothing_left(server))
+
+
+def test_waiting_is_interrupted_by_looks_at_the_call(server: ComfyUiServer) -> None:
+    """Also when the socket says nothing at all."""
+    server.faults.silent = True
+    server.engine.hold = "KSampler"
+    ours = Background(server.url)
+    server.engine.reached.wait(60)
+    looked = ours.progress.looks
+    until(lambda: ours.progress.looks > looked + 20)
+    assert ours.progress.steps[-1] == 0  # and none of them looks like progress
+    server.engine.release.set()
+    ours.result()
+
+
+# Several jobs
+
+
+def test_b78_two_jobs_at_once_get_their_own_pictures(server: ComfyUiServer) -> None:
+    red, blue = photo((220, 60, 60)), photo((60, 60, 220))
+    jobs = [Background(server.url, what=job(rgb)) for rgb in (red, blue)]
+    for rgb, ours in zip((red, blue), jobs, strict=True):
+        canvas = ours.result()
+        assert np.abs(canvas[70:].astype(int) - rgb[70:]).max() <= 2
+        assert hair_share(canvas) > 0.9
+
+
+def test_b78_a_name_that_somebody_else_has_is_not_mistaken_for_ours(
+    server: ComfyUiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("secrets.token_hex", lambda _size: "0" * 16)
+    name = ("temp", "hairmesh", f"{client_id_of('worker-1', '0' * 16)}-image.png")
+    server.engine.upload(b"somebody else's", name, overwrite=True)
+    assert hair_share(grown(server.url)) > 0.9
+    assert server.engine.files[name] == b"somebody else's"
+
+
+# What a worker finds when it starts
+
+
+def test_leftovers_of_an_owner_are_removed_and_nobody_elses(server: ComfyUiServer) -> None:
+    server.engine.hold = "ImageBlur"
+    ids = {
+        client: others_prompt(server, client_id=client)
+        for client in (
+            client_id_of("worker-1", "00112233aabbccdd"),
+            client_id_of("worker-1", "ffeeddccbbaa9988"),
+            client_id_of("worker-10", "00112233aabbccdd"),
+            client_id_of("worker-1-x", "00112233aabbccdd"),
+            "somebody",
+        )
+    }
+    server.engine.reached.wait(60)
+    ours = list(ids.values())[:2]
+    assert [item[1] for item in server.engine.running] == ours[:1]
+    assert remove_leftovers(server.url, "worker-1", QUICK) == 2
+    server.engine.release.set()
+    until(lambda: len(server.engine.history) == 3)
+    assert list(server.engine.history) == list(ids.values())[2:]
+
+
+def test_pictures_of_jobs_that_ended_without_their_worker_are_removed(server: ComfyUiServer) -> None:
+    client_id = client_id_of("worker-1", "00112233aabbccdd")
+    prompt_id = others_prompt(server, client_id=client_id)
+    until(lambda: prompt_id in server.engine.history)
+    output = next(key for key in server.engine.files if key[0] == "output")
+    assert remove_leftovers(server.url, "worker-1", QUICK) == 1
+    assert not server.engine.history
+    assert len(server.engine.files[output]) < 100
+    assert remove_leftovers(server.url, "worker-1", QUICK) == 0
+
+
+def test_leftovers_on_a_server_that_is_not_there_are_a_named_failure() -> None:
+    with pytest.raises(GrowthUnavailableError) as failed:
+        remove_leftovers("http://127.0.0.1:9", "worker-1", QUICK)
+    assert failed.value.reason is GrowthReason.DIFFUSION_UNAVAILABLE
+
+
+def test_what_could_not_be_removed_is_removed_later(server: ComfyUiServer) -> None:
+    backend = growth(server.url, replace(QUICK, tidy_s=0.5))
+    server.faults.replaced["/queue"] = (500, b"")
+    backend.grow(job(), NoProgress())
+    assert not nothing_left(server)
+    server.faults.replaced.clear()
+    backend.grow(job(), NoProgress())
+    assert nothing_left(server)
+    backend.close()
+
+
+def test_a_prompt_is_never_sent_without_a_client_id(server: ComfyUiServer) -> None:
+    """Without one a cached prompt has no output (B73)."""
+    server.engine.hold = "KSampler"
+    ours = Background(server.url)
+    server.engine.reached.wait(60)
+    client_id = server.engine.running[0][3]["client_id"]
+    assert server.client_ids == [client_id]  # and its socket was there before
+    server.engine.release.set()
+    ours.result()
+
+
+def test_prompts_and_addresses_stay_out_of_the_log(server: ComfyUiServer, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "vision")
+    server.faults.breaks = "KSampler"
+    assert reason(server.url) is GrowthReason.DIFFUSION_FAILED
+    said = json.dumps([record.getMessage() for record in caplog.records if record.name.startswith("vision")])
+    assert Words().prompt not in said
+    assert server.url not in said
+
+
+def test_no_thread_outlives_the_backend(server: ComfyUiServer) -> None:
+    grown(server.url)
+    until(lambda: not [each for each in threading.enumerate() if each.name.startswith("comfyui")])
+    assert sizes(server) == {(1, 1)}
