@@ -12,23 +12,22 @@ import cv2
 import numpy as np
 
 from vision.growth.backend import GrowthJob
-from vision.growth.strands.field import growth_field
+from vision.growth.strands.field import growth_field, spread
 from vision.growth.strands.own_hair import look_at_hair
 from vision.growth.strands.plot import Floats, Plot, distance_mm, survey
 from vision.growth.strands.quilt import Quilt
 from vision.growth.strands.strokes import draw_strands, strand_noise
 from vision.types import Progress, RgbImage
 
-ROOTED_FROM_MM = -0.7
-ROOTED_MM = (2.3, 4.5)
-ROOTED_OF_SOFTNESS = 0.6
-"""Roots begin at the first depth behind the free border and get as dense as anywhere within so much of the softness of
-the present front edge, between these limits."""
+ROOTED_MM = (-0.7, 2.5)
+"""From the first to the second depth behind the free border roots get as dense as anywhere."""
 ROOTED_POWER = 1.3
-CLOSED_FROM_MM = 1.5
-CLOSED_MM = (4.5, 9.0)
-"""From the first depth on the cover closes, so that no scalp shines through any more; it is closed as far behind the
-border as the person's own hair is behind its own, within these limits."""
+CLOSED_MM = (1.5, 5.0)
+"""From the first to the second depth the cover closes, so that no scalp shines through any more."""
+LEAST_FULLNESS = 0.6
+ROOTED_FULLNESS, CLOSED_FULLNESS = 2, 3
+"""Where scalp shines through the person's own hair behind its edge, it does so through the new hair: fullness is raised
+to these powers, for the density of roots and for the closed cover (hair is 0.55 to 0.95 full there)."""
 TEXTURED_MM = (0.0, 2.0)
 """Before the first depth strands have the colour of the hair near by, from the second on that of the cover."""
 RAGGED_MM = 0.45
@@ -68,20 +67,21 @@ class LocalGrowth:
         depth_mm = plot.depth_mm + _raggedness(plot, rng)
         join = _join(plot, noise)
         progress.step()
-        closed_mm = float(np.clip(own.softness_mm, *CLOSED_MM))
-        rooted_mm = float(np.clip(ROOTED_OF_SOFTNESS * own.softness_mm, *ROOTED_MM))
+        full = np.maximum(spread(own.fullness[..., None], own.edge, coarse.mm), LEAST_FULLNESS)
+        fullness = coarse.frame.resampled(full, plot.frame)
         length_mm = STRAND_MM[0] + (STRAND_MM[1] - STRAND_MM[0]) * own.curliness
         strands = draw_strands(
             plot,
             field,
-            _rise(depth_mm, (ROOTED_FROM_MM, rooted_mm)) ** ROOTED_POWER * join,
+            _rise(depth_mm, ROOTED_MM) ** ROOTED_POWER * join * fullness**ROOTED_FULLNESS,
             length_mm=length_mm,
             curliness=own.curliness,
             blur_px=own.blur_px,
             rng=rng,
             progress=progress,
         )
-        cover = 1 - (1 - strands.cover) * (1 - _between(depth_mm, (CLOSED_FROM_MM, closed_mm)) * join)
+        closed = _between(depth_mm, CLOSED_MM) * join * fullness**CLOSED_FULLNESS
+        cover = 1 - (1 - strands.cover) * (1 - closed)
         dense = quilt.cover(cover > 0.02, coarse_field, noise, rng, progress)
         light = coarse.frame.resampled(quilt.light, plot.frame)
         contrast = _contrast(plot, light)

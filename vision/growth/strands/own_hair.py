@@ -29,10 +29,8 @@ COLOUR_FLOOR = 0.02
 SEPARATE = 4.0
 """Squared distance of hair and skin colours, in their common variances, below which colours tell nothing: a shaved
 head, or white hair on pale skin."""
-NEAR_MM = 15.0
-"""How soft the present front edge is, is seen so near to the region."""
-SOFTNESS_MM = (1, 12)
-FULL_HAIR = 0.85
+BEHIND_MM = (3.0, 8.0)
+"""How full hair is behind its edge is seen there: nearer every edge is soft, further away hair lies over hair."""
 OCTAVES_PX = (0.7, 1.4, 2.8)
 BLUR_OF_RATIO = ((0.55, 0.8, 1.0, 1.25), (1.5, 1.0, 0.7, 0.5))
 """Contrast between the first two of these blurs against that between the last two, and the blur it comes from: that of
@@ -53,8 +51,9 @@ class OwnHair:
     """1 where there is nothing but hair."""
     double_angle: Floats
     """(h, w, 2), cosine and sine of twice the angle of the strands, times the coherence (0 to 1)."""
-    softness_mm: float
-    """How far behind the present front edge the hair hides the scalp."""
+    fullness: Floats
+    """How much of the scalp hair hides just behind its edge near by, 0 to 1; known with the weight `edge`."""
+    edge: Floats
     blur_px: float
     """How far a strand's edge is blurred in this photo (standard deviation, canvas pixels)."""
     curliness: float
@@ -78,7 +77,8 @@ def look_at_hair(rgb: RgbImage, coarse: Coarse) -> OwnHair:
     return OwnHair(
         sure=weight,
         double_angle=double_angle,
-        softness_mm=_softness_mm(coarse, hairiness),
+        fullness=np.clip(hairiness, 0, 1),
+        edge=_edge(coarse),
         blur_px=_blur_px(grey, cv2.resize(weight, grey.shape[::-1], interpolation=cv2.INTER_NEAREST) > 0),
         curliness=float(np.clip((STRAIGHT - coherence) / (STRAIGHT - CURLED), 0, 1)),
     )
@@ -100,15 +100,11 @@ def _hairiness(coarse: Coarse, likely: NDArray[np.bool_]) -> Floats:
     return np.asarray(smooth, dtype=np.float32)
 
 
-def _softness_mm(coarse: Coarse, hairiness: Floats) -> float:
-    """Depth behind the edge of skin and hair, near the region, from which on hair is coloured as hair on average."""
+def _edge(coarse: Coarse) -> Floats:
+    """(h, w), 1 a little behind the edge of skin and hair."""
     behind = distance_mm(coarse.skin > 0.5, coarse.mm)
-    near = (coarse.hair > 0.5) & (distance_mm(coarse.region > 0.5, coarse.mm) < NEAR_MM)
-    for depth in range(*SOFTNESS_MM):
-        ring = near & (behind >= depth) & (behind < depth + 1)
-        if ring.any() and float(hairiness[ring].mean()) > FULL_HAIR:
-            return float(depth)
-    return float(SOFTNESS_MM[1])
+    within = (behind >= BEHIND_MM[0]) & (behind < BEHIND_MM[1])
+    return (within & (coarse.hair > 0.5)).astype(np.float32)
 
 
 def _grey(rgb: RgbImage, coarse: Coarse) -> NDArray[np.uint8]:

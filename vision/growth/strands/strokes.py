@@ -56,9 +56,8 @@ def strand_noise(field: Floats, length_px: float, rng: np.random.Generator) -> F
             along = cv2.remap(field, x, y, cv2.INTER_NEAREST, borderMode=cv2.BORDER_REPLICATE)
             x, y = x + ahead * along[..., 0], y + ahead * along[..., 1]
             total += cv2.remap(white, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101)
-    total = cv2.GaussianBlur(total, (0, 0), NOISE_BLUR_PX)
-    total -= total.mean()
-    noise: Floats = total / total.std()
+    smooth = np.asarray(cv2.GaussianBlur(total, (0, 0), NOISE_BLUR_PX), dtype=np.float32)
+    noise: Floats = (smooth - smooth.mean()) / smooth.std()
     return noise
 
 
