@@ -24,6 +24,7 @@ from vision.growth.comfyui_tidy import SUBFOLDER, Traces, check_owner, client_id
 from vision.growth.comfyui_vigil import Patience
 from vision.growth.comfyui_window import Window
 from vision.growth.comfyui_workflow import Placeholder, Workflow, seed_of
+from vision.growth.composite import reach
 from vision.types import Progress, RgbImage
 
 SIDE_PX = 1024
@@ -87,11 +88,12 @@ class ComfyUiGrowth:
         """As `GrowthBackend.grow`. Tidying up may take `Patience.tidy_s` more than `job.timeout_s` allows only when the
         server hangs.
         """
-        window = Window.around(job.region, self._side_px)
+        weights = reach(job)  # what compositing will take of the picture is what has to be painted
+        window = Window.around(weights, self._side_px)
         if window is None:
             raise GrowthUnavailableError(GrowthReason.NOTHING_TO_GROW)
         ends_s = None if job.timeout_s is None else time.monotonic() + _working_time_s(job.timeout_s, self._patience)
-        pictures = Pictures(window.cut(job.scene.rgb), window.cut_mask(job.region))
+        pictures = Pictures(window.cut(job.scene.rgb), window.cut_mask(weights))
         try:
             picture = self._first_or_second(pictures, job.seed, progress, ends_s)
         except MishapError as error:

@@ -46,7 +46,7 @@ class Pictures:
     image: RgbImage
     """(h, w, 3)."""
     mask: NDArray[np.uint8]
-    """(h, w), 255 where hair is to grow."""
+    """(h, w), 255 where hair is to grow, falling to 0 around it."""
 
 
 def mask_file(mask: NDArray[np.uint8]) -> bytes:

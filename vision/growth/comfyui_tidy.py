@@ -16,7 +16,7 @@ import numpy as np
 
 from vision.growth.comfyui_answers import Ended, StoredFile
 from vision.growth.comfyui_client import Server
-from vision.growth.comfyui_mishaps import MishapError
+from vision.growth.comfyui_mishaps import Mishap, MishapError
 from vision.png import encode_png
 
 BLANK = encode_png(np.full((1, 1, 3), 128, dtype=np.uint8)).data
@@ -115,6 +115,8 @@ def _remove_files(server: Server, ended: Sequence[Ended], uploads: Sequence[Stor
         try:
             server.upload(BLANK, file, overwrite=True)
         except MishapError as error:
+            if error.mishap is Mishap.UNREACHABLE:
+                raise  # nor will it answer for the next one
             refused.append(error)
     for entry in ended:
         server.forget(entry.prompt_id)

@@ -29,18 +29,18 @@ class Window:
     sent_height: int
 
     @classmethod
-    def around(cls, region: NDArray[np.float32], side_px: int) -> Window | None:
-        """The window for a region (H, W); None for an empty one.
+    def around(cls, weights: NDArray[np.float32], side_px: int) -> Window | None:
+        """The window for what is to be painted (H, W); None where all of it is 0.
 
-        A square around the region, as far as the canvas reaches; its longer side is sent as `side_px`.
+        A square around it, as far as the canvas reaches; its longer side is sent as `side_px`.
         """
-        rows, columns = np.flatnonzero(region.any(axis=1)), np.flatnonzero(region.any(axis=0))
+        rows, columns = np.flatnonzero(weights.any(axis=1)), np.flatnonzero(weights.any(axis=0))
         if not len(rows):
             return None
         extent = max(rows[-1] - rows[0], columns[-1] - columns[0]) + 1
         side = round(extent * (1.0 + 2.0 * MARGIN))
-        top, height = _span(int(rows[0]), int(rows[-1]), side, region.shape[0])
-        left, width = _span(int(columns[0]), int(columns[-1]), side, region.shape[1])
+        top, height = _span(int(rows[0]), int(rows[-1]), side, weights.shape[0])
+        left, width = _span(int(columns[0]), int(columns[-1]), side, weights.shape[1])
         zoom = side_px / max(width, height)
         return cls(left, top, width, height, _sent(width * zoom), _sent(height * zoom))
 
@@ -48,9 +48,9 @@ class Window:
         """The window of a canvas (H, W, 3) as sent, (sent_height, sent_width, 3)."""
         return np.asarray(self._resized(self._view(rgb), self.sent_width, self.sent_height), dtype=np.uint8)
 
-    def cut_mask(self, region: NDArray[np.float32]) -> NDArray[np.uint8]:
-        """The window of a region as sent, (sent_height, sent_width): 255 where hair is to grow."""
-        cut = self._resized(self._view(region), self.sent_width, self.sent_height)
+    def cut_mask(self, weights: NDArray[np.float32]) -> NDArray[np.uint8]:
+        """The window of the weights as sent, (sent_height, sent_width): 255 where hair is to grow, 0 where none is."""
+        cut = self._resized(self._view(weights), self.sent_width, self.sent_height)
         return np.asarray(np.clip(np.rint(cut * 255.0), 0, 255), dtype=np.uint8)
 
     def pasted(self, canvas: RgbImage, picture: RgbImage) -> RgbImage:

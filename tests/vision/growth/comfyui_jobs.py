@@ -18,7 +18,7 @@ from vision.growth.backend import GrowthJob, GrowthReason, GrowthScene, GrowthUn
 from vision.growth.comfyui import ComfyUiGrowth
 from vision.growth.comfyui_vigil import Patience
 from vision.growth.comfyui_workflow import Workflow
-from vision.types import NoProgress, ParsingMap, Progress, RgbImage, Stage
+from vision.types import LABEL_COUNT, Label, NoProgress, ParsingMap, Progress, RgbImage, Stage
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "deploy" / "comfyui" / "inpaint_sdxl.json"
@@ -26,7 +26,7 @@ SIDE_PX = 128
 QUICK = Patience(poll_s=0.05, look_s=0.02, quiet_s=60.0, ping_s=30.0, tidy_s=30.0, answer_s=30.0, unreachable_s=30.0)
 """Asks often, gives up on nothing: each test shortens the patience it is about."""
 
-_NO_PARSING = ParsingMap(np.zeros((19, 1, 1), dtype=np.float32), np.eye(2, 3))
+_HAIR_TO_ROW = 40
 
 
 class Recorder:
@@ -61,8 +61,16 @@ def photo(colour: tuple[int, int, int] = (200, 160, 140)) -> RgbImage:
     """(150, 120, 3), skin with dark hair above row 40."""
     rgb = np.empty((150, 120, 3), dtype=np.uint8)
     rgb[:] = colour
-    rgb[:40] = (40, 30, 25)
+    rgb[:_HAIR_TO_ROW] = (40, 30, 25)
     return rgb
+
+
+def parsing() -> ParsingMap:
+    """Of `photo`."""
+    probabilities = np.zeros((LABEL_COUNT, 150, 120), dtype=np.float32)
+    probabilities[Label.HAIR, :_HAIR_TO_ROW] = 1.0
+    probabilities[Label.SKIN, _HAIR_TO_ROW:] = 1.0
+    return ParsingMap(probabilities, np.eye(2, 3))
 
 
 def region() -> NDArray[np.float32]:
@@ -84,9 +92,9 @@ def job(
         rgb=photo() if rgb is None else rgb,
         scale=1.0,
         landmarks=np.zeros((478, 2)),
-        parsing=_NO_PARSING,
+        parsing=parsing(),
         hairline=None,
-        mm_per_px=None,
+        mm_per_px=1.0,
         roll_deg=0.0,
     )
     return GrowthJob(scene, region() if where is None else where, None, seed, timeout_s)
