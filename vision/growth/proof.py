@@ -19,14 +19,18 @@ import numpy as np
 from vision.calls import GrowthProof
 from vision.growth.backend import GrowthJob, GrowthReason, GrowthUnavailableError
 from vision.growth.composite import INSIDE
-from vision.growth.proof_edge import front_edge
+from vision.growth.proof_edge import FrontEdge, front_edge
 from vision.growth.scene import Weights, canvas_shape, hair, px_per_mm, weights
 from vision.growth.texture import Likeness, Mask, likeness, repetition
-from vision.growth.texture_colour import ciede2000, lab_of
+from vision.growth.texture_colour import Lab, ciede2000, lab_of
 from vision.types import Label, ParsingMap, RgbImage
 
-DEEP_MM = 2.5
+DEEP_MM = 1.5
 """Hair is compared from so far behind its edge: nearer, skin shines through by right."""
+DEPTHS_MM = (3.0, 5.0, 8.0, 12.0)
+"""Hair gets fuller and darker from its edge inwards: colours are compared within these depths and beyond the last."""
+PAINTED = 0.9
+"""What takes so much of the backend's picture is its doing, also where it lies over hair that was there before."""
 NEAR_MM = 30.0
 """The person's own hair is taken from so far around the region; from everywhere where there is too little."""
 CELL_MM = 8.0
@@ -46,7 +50,7 @@ PROOF_LIMITS: Mapping[str, Limit] = {
     "outside_changed_pixels": Limit(0, 0, "the photo itself is never touched"),
     "hair_share": Limit(0.6, 1.0, "a face parser takes it for hair; a forehead as it was has next to none"),
     "edge_mm": Limit(0.0, 4.0, "hair begins where it was asked for"),
-    "delta_e": Limit(0.0, 12.0, "the colour of the person's own hair; 8 is what is aimed at"),
+    "delta_e": Limit(0.0, 15.0, "own hair moved there by hand has up to 13 in narrow regions, another colour 20"),
     "orientation_ratio": Limit(0.0, 2.0, "own hair moved there by hand has 0.8 to 1.3, a barcode 3.3 and more"),
     "gradient_ratio": Limit(0.0, 2.0, "own hair moved there by hand has 0.5 to 1.0, flat paint 3.2 and more"),
     "repetition": Limit(0.0, 0.75, "own hair moved there by hand has 0.2 to 0.5, a tile 1"),
@@ -60,11 +64,10 @@ class Evidence:
 
     proof: GrowthProof
     """What is told to the caller."""
-    edge_mm: float | None
-    """As in the proof, but measured by an assumed scale where the photo gave none; None without a front."""
-    edge_width_mm: float | None
-    own_edge_width_mm: float | None
-    """The same of the person's present hairline, where there is one."""
+    edge: FrontEdge | None
+    """By an assumed scale where the photo gave none; None without a front."""
+    own_edge: FrontEdge | None
+    """Of the person's present hairline, where there is one."""
     likeness: Likeness
     repetition: float
 
@@ -74,7 +77,7 @@ class Evidence:
         return {
             "outside_changed_pixels": self.proof.outside_changed_pixels,
             "hair_share": self.proof.hair_share,
-            "edge_mm": self.edge_mm,
+            "edge_mm": None if self.edge is None else self.edge.distance_mm,
             "delta_e": self.proof.delta_e,
             "orientation_ratio": self.likeness.orientation_ratio,
             "gradient_ratio": self.likeness.gradient_ratio,
@@ -102,10 +105,11 @@ def prove(job: GrowthJob, finished: RgbImage, reach: Weights, parse: Callable[[R
     before, after = lab_of(scene.rgb), lab_of(finished)
     own_hair = hair(scene)
     region, present = job.region >= INSIDE, own_hair >= INSIDE
-    grown = region & (_depth(region | present) >= DEEP_MM * scale)
+    depth_mm, own_depth_mm = _depth(region | present) / scale, _depth(present) / scale
+    grown = (reach >= PAINTED) & (depth_mm >= DEEP_MM)
     if not grown.any():
         grown = region
-    own = _own(region, present, scale)
+    own = _own(region, own_depth_mm, scale)
     found = likeness(before[..., 0], after[..., 0], grown, own, round(CELL_MM * scale))
     if found is None:
         raise GrowthUnavailableError(GrowthReason.NO_OWN_HAIR, "too little own hair to compare with")
@@ -118,26 +122,34 @@ def prove(job: GrowthJob, finished: RgbImage, reach: Weights, parse: Callable[[R
     proof = GrowthProof(
         hair_share=float((job.region * parsed_hair).sum() / job.region.sum()),
         edge_distance_mm=None if edge is None or scene.mm_per_px is None else edge.distance_mm,
-        delta_e=ciede2000(after[grown].mean(axis=0), before[own].mean(axis=0)),
+        delta_e=_delta_e(after[grown], depth_mm[grown], before[own], own_depth_mm[own]),
         orientation_distance=found.orientation,
         gradient_distance=found.gradient,
         outside_changed_pixels=int(np.count_nonzero(changed)),
     )
     return Evidence(
         proof=proof,
-        edge_mm=None if edge is None else edge.distance_mm,
-        edge_width_mm=None if edge is None else edge.width_mm,
-        own_edge_width_mm=None if own_edge is None else own_edge.width_mm,
+        edge=edge,
+        own_edge=own_edge,
         likeness=found,
         repetition=repetition(after[..., 0], grown, scale),
     )
 
 
-def _own(region: Mask, present: Mask, scale: float) -> Mask:
-    """(H, W), the person's own full hair: near the region, or all of it where there is too little."""
-    deep = present & ~region & (_depth(present) >= DEEP_MM * scale)
-    near = deep & (_depth(~region) <= NEAR_MM * scale)
-    return near if np.count_nonzero(near) >= LEAST_OWN_CELLS * (CELL_MM * scale) ** 2 else deep
+def _own(region: Mask, depth_mm: Weights, scale: float) -> Mask:
+    """(H, W), the person's own hair: near the region, or all of it where there is too little."""
+    own: Mask = ~region & (depth_mm >= DEEP_MM)
+    near = own & (_depth(~region) <= NEAR_MM * scale)
+    return near if np.count_nonzero(near) >= LEAST_OWN_CELLS * (CELL_MM * scale) ** 2 else own
+
+
+def _delta_e(grown: Lab, depth_mm: Weights, own: Lab, own_depth_mm: Weights) -> float:
+    """CIEDE2000 between the mean colours of grown (N, 3) and own hair (M, 3), the own one of the same depths."""
+    bins, own_bins = np.digitize(depth_mm, DEPTHS_MM), np.digitize(own_depth_mm, DEPTHS_MM)
+    count, own_count = (np.bincount(which, minlength=len(DEPTHS_MM) + 1) for which in (bins, own_bins))
+    known = (own_count > 0)[bins]
+    shares = count / np.maximum(own_count, 1)
+    return ciede2000(grown[known].mean(axis=0), np.average(own, axis=0, weights=shares[own_bins]))
 
 
 def _depth(mask: Mask) -> Weights:

@@ -47,7 +47,9 @@ class FrontEdge:
     distance_mm: float
     """Median distance of the edge, half of the way from skin to full hair, from the line."""
     width_mm: float | None
-    """Median width from a tenth to nine tenths of the way; None where it was seen nowhere."""
+    """Median width from a quarter to three quarters of the way, as `vision.hair_edge` takes it."""
+    whole_width_mm: float | None
+    """The same from a tenth to nine tenths. Both None where they were seen nowhere."""
 
 
 def front_edge(lab: Lab, hair: Floats, wanted: Floats, line: Points, px_per_mm: float) -> FrontEdge | None:
@@ -72,12 +74,17 @@ def front_edge(lab: Lab, hair: Floats, wanted: Floats, line: Points, px_per_mm: 
     seen = begins.any(axis=1)
     at = begins.argmax(axis=1)
     distance = np.where(seen, np.abs(offsets[at]), SEARCH_MM)
-    columns = np.arange(len(offsets))
-    low = np.where((level <= 0.1) & (columns < at[:, None]), columns, -1).max(axis=1)
-    high = np.where((level >= 0.9) & (columns >= at[:, None]), columns, len(offsets)).min(axis=1)
-    whole = seen & (low >= 0) & (high < len(offsets))
-    width = float(np.median((high - low)[whole]) * STEP_MM) if whole.any() else None
-    return FrontEdge(float(np.median(distance)), width)
+    widths = [_width_mm(level[seen], at[seen], share) for share in (0.25, 0.1)]
+    return FrontEdge(float(np.median(distance)), *widths)
+
+
+def _width_mm(level: Floats, edge: NDArray[np.intp], share: float) -> float | None:
+    """Median width of the edges at the columns `edge` (M,), from `share` of the way to as much before its end."""
+    columns = np.arange(level.shape[1])
+    low = np.where((level <= share) & (columns < edge[:, None]), columns, -1).max(axis=1)
+    high = np.where((level >= 1 - share) & (columns >= edge[:, None]), columns, len(columns)).min(axis=1)
+    whole = (low >= 0) & (high < len(columns))
+    return float(np.median((high - low)[whole]) * STEP_MM) if whole.any() else None
 
 
 def _places(line: Points, px_per_mm: float) -> tuple[Points, Points]:

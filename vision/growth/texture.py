@@ -42,7 +42,9 @@ SHADING_MM = 2.5
 """What is smoother than this (standard deviation) is shading: it may repeat."""
 SHORTEST_PERIOD_MM = 2.0
 SMALLEST_OVERLAP = 0.25
-"""Part of the region that must lie on itself after a shift for the shift to count."""
+SMALLEST_OVERLAP_MM2 = 40.0
+"""Part of the region, and area, that must lie on itself after a shift for the shift to count: in less, single strands
+look alike by chance."""
 FLAT = 1e-3
 """Of the region's whole energy: where less than this overlaps, nothing is there that could repeat."""
 RAYS = 180
@@ -187,7 +189,8 @@ def repetition(lightness: Floats, hair: Mask, px_per_mm: float) -> float:
     least = FLAT * float((detail**2).sum()) + 1e-6
     energies = [np.maximum(correlated(*pair), least) for pair in ((of_energy, of_inside), (of_inside, of_energy))]
     alike = correlated(of_detail, of_detail) / np.sqrt(energies[0] * energies[1])
-    alike = np.fft.fftshift(np.where(overlap > SMALLEST_OVERLAP * inside.sum(), alike, 0.0))
+    enough = max(SMALLEST_OVERLAP * float(inside.sum()), SMALLEST_OVERLAP_MM2 * px_per_mm**2)
+    alike = np.fft.fftshift(np.where(overlap >= enough, alike, 0.0))
     reach = int(np.hypot(rows, columns) / 2)
     polar = cv2.warpPolar(
         alike.astype(np.float32),

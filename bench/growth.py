@@ -1,0 +1,273 @@
+"""How good grown hair is: the backend `local` on ten studio portraits, three styles each.
+
+    python -m bench.growth [--keep FOLDER]
+
+The region comes from the design alone. The designs have the height `low`, and of the catalogue those three are taken
+that leave most to fill on each person: on people whose hairline is low already, higher or rounder ones leave nothing.
+The canvas has two megapixels. Every finished picture is proved as the service does it
+(`vision.growth.proof`), against the person's own hair; `texture_ratio` is the worse of the distances of strand
+directions and of gradients, each divided by that between two patches of the person's own hair. `seconds` is the
+backend alone.
+
+The proof itself is put to the test on every job: a barcode in hair colour, a tile of the person's hair and flat paint
+must fail it (`controls_passed` counts those that do not); the person's own hair, moved to the front by hand, must pass
+(`moved_failed` counts those that do not). Regions of less than half a square centimetre are left out of that: in these
+neither a tile nor a barcode has room to be one. Edges are given from a quarter to three quarters of the way from skin to
+hair, and from a tenth to nine tenths, beside those of the person's own hairline.
+
+`--keep` writes a sheet for each person, before and after at full size, and every whole picture.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import cv2
+import numpy as np
+from rich.progress import track
+
+from bench.growth_controls import FAKES, moved
+from bench.harness import BenchError, console, emit, table
+from bench.mark_crop import resolve
+from vision.calls import DesignOptions, HairlineHeight, Style
+from vision.decode import decode
+from vision.designs import design_hairlines
+from vision.growth.backend import GrowthJob, GrowthUnavailableError
+from vision.growth.composite import composite, reach
+from vision.growth.local import LocalGrowth
+from vision.growth.proof import Evidence, convincing, prove
+from vision.growth.proof_edge import FrontEdge
+from vision.growth.scene import Weights, job_for_design, landmarks_of, px_per_mm, scene_of
+from vision.models import default_cache_dir, locate
+from vision.parsing import parse
+from vision.pipeline import Pipeline
+from vision.png import encode_png
+from vision.runtime import ParserRuntime, load_parser
+from vision.types import MeasureOptions, NoProgress, ParsingMap, Photo, RgbImage
+
+PEOPLE = tuple(f"P{number:03}" for number in range(1, 11))
+OPTIONS = DesignOptions(height=HairlineHeight.LOW)
+STYLES = 3
+JUDGED_MM2 = 50.0
+"""The smallest region on which the proof is put to the test."""
+SIDE_PX = 1448
+"""Of the square canvas: 2.1 megapixels."""
+SEED = 1
+AROUND_PX = 60
+"""Of the photo around what changed, on the sheets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """One style of one person."""
+
+    person: str
+    style: Style
+    seconds: float
+    finished: RgbImage
+    evidence: Evidence
+
+    @property
+    def texture_ratio(self) -> float:
+        """The worse of the two."""
+        return max(self.evidence.likeness.orientation_ratio, self.evidence.likeness.gradient_ratio)
+
+    def row(self) -> list[str]:
+        """For people."""
+        evidence, proof = self.evidence, self.evidence.proof
+        edges = [
+            f"{edge.width_mm or float('nan'):.1f} / {edge.whole_width_mm or float('nan'):.1f}" if edge else "–"
+            for edge in (evidence.edge, evidence.own_edge)
+        ]
+        return [
+            f"{self.person} {self.style}",
+            f"{proof.hair_share:.2f}",
+            f"{evidence.edge.distance_mm:.1f}" if evidence.edge else "–",
+            *edges,
+            f"{proof.delta_e:.1f}",
+            f"{evidence.likeness.orientation_ratio:.2f}",
+            f"{evidence.likeness.gradient_ratio:.2f}",
+            f"{evidence.repetition:.2f}",
+            f"{self.seconds:.2f}",
+            convincing(evidence) or "",
+        ]
+
+
+HEADINGS = (
+    "picture",
+    "hair",
+    "edge mm",
+    "width mm",
+    "own width",
+    "ΔE",
+    "directions",
+    "gradients",
+    "repeats",
+    "s",
+    "fails",
+)
+
+
+@dataclass(slots=True)
+class Tally:
+    """Of all jobs."""
+
+    grown: list[Grown] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    """Picture and reason of what the backend did not grow."""
+    controls: int = 0
+    controls_passed: list[str] = field(default_factory=list)
+    moved_failed: list[tuple[str, str]] = field(default_factory=list)
+
+
+class Grower:
+    """Models and backend."""
+
+    def __init__(self, pipeline: Pipeline, parser: ParserRuntime) -> None:
+        self._pipeline = pipeline
+        self._parser = parser
+        self._backend = LocalGrowth()
+
+    def jobs(self, person: str) -> list[tuple[Style, GrowthJob]]:
+        """Those with the largest regions."""
+        photo = decode(resolve(f"openpeople/{person}").read_bytes())
+        facts = self._pipeline.facts(photo, MeasureOptions(annotate=False), NoProgress())
+        scene = scene_of(facts, SIDE_PX)
+        jobs: list[tuple[Style, GrowthJob]] = []
+        for design in design_hairlines(facts, OPTIONS):
+            with suppress(GrowthUnavailableError):  # nothing to grow for this one
+                jobs.append((design.style, job_for_design(scene, design, SEED, None)))
+        return sorted(jobs, key=lambda job: -float(job[1].region.sum()))[:STYLES]
+
+    def evidence(self, job: GrowthJob, weights: Weights, finished: RgbImage) -> Evidence:
+        """As the service measures it."""
+
+        def parsed(rgb: RgbImage) -> ParsingMap:
+            return parse(Photo(rgb, "PNG", 1), landmarks_of(job.scene), self._parser, lambda: None)
+
+        return prove(job, finished, weights, parsed)
+
+    def person(self, person: str, tally: Tally, keep: Path | None) -> None:
+        """All styles of one person, and the controls on each."""
+        finished: list[RgbImage] = []
+        changed: list[Weights] = []
+        for style, job in self.jobs(person):
+            name = f"{person} {style}"
+            weights = reach(job)
+            self._controls(name, job, weights, tally)
+            begun_s = time.perf_counter()
+            try:
+                painted = self._backend.grow(job, NoProgress())
+            except GrowthUnavailableError as unavailable:
+                tally.refused.append((name, unavailable.reason))
+                continue
+            seconds = time.perf_counter() - begun_s
+            picture = composite(job.scene.rgb, painted, weights)
+            tally.grown.append(Grown(person, style, seconds, picture, self.evidence(job, weights, picture)))
+            finished.append(picture)
+            changed.append(weights)
+            if keep is not None:
+                (keep / f"{person}_{style}.png").write_bytes(encode_png(picture).data)
+        if keep is not None and finished:
+            sheet = before_and_after(job.scene.rgb, finished, changed)
+            (keep / f"{person}.png").write_bytes(encode_png(sheet).data)
+
+    def _controls(self, name: str, job: GrowthJob, weights: Weights, tally: Tally) -> None:
+        if job.region.sum() < JUDGED_MM2 * px_per_mm(job.scene) ** 2:
+            return
+        for fake, make in FAKES.items():
+            tally.controls += 1
+            if convincing(self.evidence(job, weights, composite(job.scene.rgb, make(job), weights))) is None:
+                tally.controls_passed.append(f"{name}: {fake}")
+        failed = convincing(self.evidence(job, weights, composite(job.scene.rgb, moved(job), weights)))
+        if failed is not None:
+            tally.moved_failed.append((name, failed))
+
+
+def before_and_after(before: RgbImage, finished: list[RgbImage], changed: list[Weights]) -> RgbImage:
+    """The changed part of the photo, then of every finished picture below it, two in a row, at full size."""
+    left, top, width, height = cv2.boundingRect((np.max(changed, axis=0) > 0).astype(np.uint8))
+    part = np.s_[
+        max(0, top - AROUND_PX) : top + height + AROUND_PX, max(0, left - AROUND_PX) : left + width + AROUND_PX
+    ]
+    parts = [picture[part] for picture in (before, *finished)]
+    if len(parts) % 2:
+        parts.append(np.zeros_like(parts[0]))
+    return np.vstack([np.hstack(parts[at : at + 2]) for at in range(0, len(parts), 2)])
+
+
+def main() -> None:
+    """Grow, prove, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("people", nargs="*", default=PEOPLE, help="of openpeople; all ten without")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="leave the pictures there")
+    args = parser.parse_args()
+    if args.keep is not None:
+        args.keep.mkdir(parents=True, exist_ok=True)
+    models = locate(default_cache_dir())
+    pipeline = Pipeline.load(models, device="cpu")
+    grower = Grower(pipeline, load_parser(models, "cpu"))
+    tally = Tally()
+    try:
+        for person in track(args.people, "growing", console=console, transient=True):
+            grower.person(person, tally, args.keep)
+    finally:
+        pipeline.close()
+    show(tally)
+    emit(figures(tally))
+
+
+def show(tally: Tally) -> None:
+    """For people."""
+    table("Grown by the backend local", HEADINGS, [one.row() for one in tally.grown])
+    if tally.refused:
+        table("Not grown", ["picture", "reason"], [list(row) for row in tally.refused])
+    if tally.controls_passed:
+        table("Fakes that passed the proof", ["picture"], [[name] for name in tally.controls_passed])
+    if tally.moved_failed:
+        table(
+            "Own hair, moved by hand, that failed it", ["picture", "number"], [list(row) for row in tally.moved_failed]
+        )
+
+
+def figures(tally: Tally) -> dict[str, float | int | None]:
+    """For machines."""
+    grown = tally.grown
+    if not grown:
+        raise BenchError("nothing was grown")
+
+    def median_of(edges: Sequence[FrontEdge | None], number: str) -> float | None:
+        known = [value for edge in edges if edge is not None and (value := getattr(edge, number)) is not None]
+        return statistics.median(known) if known else None
+
+    edges = [one.evidence.edge for one in grown]
+    shares = [one.evidence.proof.hair_share for one in grown]
+    return {
+        "hair_share_mean": statistics.mean(shares),
+        "hair_share_min": min(shares),
+        "edge_mm_median": median_of(edges, "distance_mm"),
+        "edge_width_mm_median": median_of(edges, "width_mm"),
+        "own_edge_width_mm_median": median_of([one.evidence.own_edge for one in grown], "width_mm"),
+        "delta_e_max": max(one.evidence.proof.delta_e for one in grown),
+        "texture_ratio_max": max(one.texture_ratio for one in grown),
+        "texture_ratio_median": statistics.median(one.texture_ratio for one in grown),
+        "repetition_max": max(one.evidence.repetition for one in grown),
+        "outside_changed_pixels": sum(one.evidence.proof.outside_changed_pixels for one in grown),
+        "pictures": len(grown),
+        "controls": tally.controls,
+        "controls_passed": len(tally.controls_passed),
+        "moved_failed": len(tally.moved_failed),
+        "not_grown": len(tally.refused),
+        "not_convincing": sum(convincing(one.evidence) is not None for one in grown),
+        "seconds_p50": statistics.median(one.seconds for one in grown),
+    }
+
+
+if __name__ == "__main__":
+    main()
