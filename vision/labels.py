@@ -107,6 +107,8 @@ PRESENT_HAIRLINE = Words("现有发际线", "Present hairline")
 AREA = Words("待种植 {} cm²（{}–{}）", "To fill {} cm² ({}–{})")
 """An area with its 95 % interval."""
 GRAFTS = Words("约 {} 单位（{}/cm²）", "about {} grafts ({} per cm²)")
+MARKED = Words("标记区域 {}", "Marked region {}")
+"""A region that a user marked, and its area."""
 NOTHING_TO_FILL = Words("现有头发已达到此设计", "The present hair reaches the design")
 NO_AREA: Mapping[HairlineState, Words] = {
     HairlineState.OBSERVED: Words("部分发际线不可见，未估算面积", "Hairline seen in part: no area estimated"),
@@ -141,6 +143,11 @@ def bare_mm(value: float) -> str:
 def area(cm2: float, interval: Interval, lang: Lang) -> str:
     """An area to fill with its interval."""
     return AREA(lang).format(f"{cm2:.1f}", f"{interval.low:.1f}", f"{interval.high:.1f}")
+
+
+def marked(px2: float, cm2: float | None, lang: Lang) -> str:
+    """A marked region's area: in cm² where there is a scale, else in the photo's pixels."""
+    return MARKED(lang).format(f"{px2:.0f} px²" if cm2 is None else f"{cm2:.1f} cm²")
 
 
 def grafts(count: int, density_per_cm2: float, lang: Lang) -> str:
