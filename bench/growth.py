@@ -12,8 +12,8 @@ backend alone.
 The proof itself is put to the test on every job: a barcode in hair colour, a tile of the person's hair and flat paint
 must fail it (`controls_passed` counts those that do not); the person's own hair, moved to the front by hand, must pass
 (`moved_failed` counts those that do not). Regions of less than half a square centimetre are left out of that: in these
-neither a tile nor a barcode has room to be one. Edges are given from a quarter to three quarters of the way from skin to
-hair, and from a tenth to nine tenths, beside those of the person's own hairline.
+neither a tile nor a barcode has room to be one. Edges are given from a quarter to three quarters of the way from skin
+to hair, and from a tenth to nine tenths, beside those of the person's own hairline.
 
 `--keep` writes a sheet for each person, before and after at full size, and every whole picture.
 """

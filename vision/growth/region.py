@@ -26,7 +26,7 @@ from vision.calls import GrowRegionOptions
 from vision.decode import decode
 from vision.errors import DetailValue, PhotoError, Reason
 from vision.growth.backend import GrowthScene
-from vision.growth.region_raster import coverage
+from vision.growth.region_raster import HALF, coverage
 from vision.growth.scene import growable, mask_on_canvas
 from vision.raster import Limits
 from vision.types import Photo, Points
@@ -39,8 +39,6 @@ TOLERANCE_PX = 0.5
 """Beyond the outer edges of the outermost pixels: clients that count from corners instead of centres send as much."""
 GRID = 256
 """Corners are kept to this part of a pixel: on whole numbers it is decided exactly whether edges meet."""
-HALF = 128
-"""A mask's grey level from which on a pixel is inside."""
 
 
 @dataclass(frozen=True, slots=True)

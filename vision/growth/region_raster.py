@@ -16,6 +16,8 @@ _SHIFT = 6
 """Binary places of the polygon's corners on the grid of samples."""
 _BAND_ROWS = 256
 """Rows at once: a polygon over 40 MP stays in 16 times a band."""
+HALF = 128
+"""A grey level from which on a pixel is inside."""
 OUTLINE_SMOOTHED_PX = 1.5
 """Standard deviation along an outline: takes the steps of the pixels out of it."""
 
@@ -47,10 +49,9 @@ def _covered(polygon: Points, height: int, width: int) -> NDArray[np.uint8]:
     return np.asarray(cv2.resize(samples, (width, height), interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
-def outlines(mask: NDArray[np.float32]) -> list[Points]:
-    """Closed borders (N, 2) of what is above one half in a mask (H, W), holes included, without stair steps."""
-    inside = (mask > 0.5).astype(np.uint8)
-    found, _ = cv2.findContours(inside, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)
+def outlines(mask: NDArray[np.uint8]) -> list[Points]:
+    """Closed borders (N, 2) of what has at least half of 255 in a mask (H, W), holes included, without stair steps."""
+    found, _ = cv2.findContours((mask >= HALF).astype(np.uint8), cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)
     return [_smoothed(contour[:, 0].astype(np.float64)) for contour in found]
 
 

@@ -172,7 +172,7 @@ def job_for_region(scene: GrowthScene, mask: NDArray[np.uint8], seed: int, timeo
     """
     marked = mask_on_canvas(scene, mask)
     region = _to_grow(scene, marked)
-    return GrowthJob(scene, region, _bare_front(scene, marked), seed, timeout_s)
+    return GrowthJob(scene, region, bare_front(scene, marked), seed, timeout_s)
 
 
 def _to_grow(scene: GrowthScene, wanted: Weights) -> Weights:
@@ -182,7 +182,7 @@ def _to_grow(scene: GrowthScene, wanted: Weights) -> Weights:
     return region
 
 
-def _bare_front(scene: GrowthScene, marked: Weights) -> Points | None:
+def bare_front(scene: GrowthScene, marked: Weights) -> Points | None:
     """The longest run of border points of `marked` with no hair beyond, from the viewer's left to the right."""
     reach = BEYOND_MM * px_per_mm(scene)
     size = 2 * round(reach) + 1
@@ -191,7 +191,7 @@ def _bare_front(scene: GrowthScene, marked: Weights) -> Points | None:
     # What lies beyond a border point: the mean hair of the outside around it.
     beyond = cv2.blur(hair(scene) * outside, kernel) / np.maximum(cv2.blur(outside, kernel), 1e-6)
     runs: list[Points] = []
-    for outline in outlines(marked):
+    for outline in outlines((marked * 255).astype(np.uint8)):
         x, y = np.rint(outline).astype(int).T
         runs += _runs(outline, beyond[y, x] < NO_HAIR_BEYOND)
     if not runs:
