@@ -28,7 +28,7 @@ from vision.growth.composite import reach
 from vision.types import Progress, RgbImage
 
 SIDE_PX = 1024
-"""What models of the SDXL family are trained on; 512 for those of the 1.5 family."""
+"""What models of the SDXL family are trained on, in other proportions too; 512 for those of the 1.5 family."""
 THREADS = 4
 """A request, a socket that opens, one that closes, and one that was given up."""
 LAST_ENDED = 1000
@@ -57,8 +57,8 @@ class ComfyUiGrowth:
     """A `vision.growth.backend.GrowthBackend` on a ComfyUI server. Used by one thread.
 
     `owner` names the worker among all that use the server: jobs are known by it, so no two workers may share one.
-    `side_px` is the longer side of what the model gets to see. Raises `ServerUrlError` and `ValueError` for an owner
-    that cannot be part of a name; the server itself is first asked by the first job.
+    `side_px` is the side of the square that has as many pixels as the model gets to see. Raises `ServerUrlError`, and
+    `ValueError` for an owner that cannot be part of a name; the server itself is first asked by the first job.
     """
 
     name = "comfyui"

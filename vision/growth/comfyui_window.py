@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,8 @@ from numpy.typing import NDArray
 from vision.types import RgbImage
 
 MARGIN = 0.35
-"""Of the region's longer side, on each side of it: hair to continue and face to end at."""
+"""Of the longer side of what is to be painted, on each side of it: hair to continue, forehead to end at. Eyes and mouth
+are hardly ever in the window."""
 MULTIPLE_PX = 8
 """Latents have one cell per 8 × 8 pixels; other sizes would be cropped by the server."""
 
@@ -32,16 +34,16 @@ class Window:
     def around(cls, weights: NDArray[np.float32], side_px: int) -> Window | None:
         """The window for what is to be painted (H, W); None where all of it is 0.
 
-        A square around it, as far as the canvas reaches; its longer side is sent as `side_px`.
+        That with the same margin on all sides, as far as the canvas reaches; it is sent with as many pixels as a square
+        of `side_px` has.
         """
         rows, columns = np.flatnonzero(weights.any(axis=1)), np.flatnonzero(weights.any(axis=0))
         if not len(rows):
             return None
-        extent = max(rows[-1] - rows[0], columns[-1] - columns[0]) + 1
-        side = round(extent * (1.0 + 2.0 * MARGIN))
-        top, height = _span(int(rows[0]), int(rows[-1]), side, weights.shape[0])
-        left, width = _span(int(columns[0]), int(columns[-1]), side, weights.shape[1])
-        zoom = side_px / max(width, height)
+        margin = round(MARGIN * (max(np.ptp(rows), np.ptp(columns)) + 1))
+        top, height = _span(int(rows[0]), int(rows[-1]), margin, weights.shape[0])
+        left, width = _span(int(columns[0]), int(columns[-1]), margin, weights.shape[1])
+        zoom = side_px / math.sqrt(width * height)
         return cls(left, top, width, height, _sent(width * zoom), _sent(height * zoom))
 
     def cut(self, rgb: RgbImage) -> RgbImage:
@@ -50,8 +52,9 @@ class Window:
 
     def cut_mask(self, weights: NDArray[np.float32]) -> NDArray[np.uint8]:
         """The window of the weights as sent, (sent_height, sent_width): 255 where hair is to grow, 0 where none is."""
-        cut = self._resized(self._view(weights), self.sent_width, self.sent_height)
-        return np.asarray(np.clip(np.rint(cut * 255.0), 0, 255), dtype=np.uint8)
+        # Linear: nothing is to be painted beyond an edge, as cubic would overshoot.
+        cut = self._resized(self._view(weights), self.sent_width, self.sent_height, enlarging=cv2.INTER_LINEAR)
+        return np.asarray(np.rint(cut * 255.0), dtype=np.uint8)
 
     def pasted(self, canvas: RgbImage, picture: RgbImage) -> RgbImage:
         """A copy of the canvas with a picture of the window in it, of any size."""
@@ -63,17 +66,16 @@ class Window:
         return raster[self.top : self.top + self.height, self.left : self.left + self.width]
 
     @staticmethod
-    def _resized(raster: NDArray[Any], width: int, height: int) -> NDArray[Any]:
+    def _resized(raster: NDArray[Any], width: int, height: int, *, enlarging: int = cv2.INTER_CUBIC) -> NDArray[Any]:
         shrinks = width * height < raster.shape[0] * raster.shape[1]
-        method = cv2.INTER_AREA if shrinks else cv2.INTER_CUBIC
+        method = cv2.INTER_AREA if shrinks else enlarging
         return np.asarray(cv2.resize(np.ascontiguousarray(raster), (width, height), interpolation=method))
 
 
-def _span(first: int, last: int, side: int, length: int) -> tuple[int, int]:
-    """Start and length of `side` pixels around `first` to `last`, inside `length`."""
-    side = min(side, length)
-    start = (first + last + 1 - side) // 2
-    return min(max(start, 0), length - side), side
+def _span(first: int, last: int, margin: int, length: int) -> tuple[int, int]:
+    """Start and length of `first` to `last` with a margin on both sides, inside `length`."""
+    start = max(first - margin, 0)
+    return start, min(last + 1 + margin, length) - start
 
 
 def _sent(pixels: float) -> int:

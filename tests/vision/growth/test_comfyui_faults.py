@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import json
-import struct
-import zlib
 from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
-import numpy as np
 import pytest
-from PIL import Image
 
 from tests.fakes.comfyui_relay import Relay
 from tests.fakes.comfyui_server import ComfyUiServer
 from tests.vision.growth.comfyui_jobs import (
     QUICK,
-    SIDE_PX,
     Background,
     failure,
     grown,
@@ -337,76 +331,6 @@ def test_a_server_that_answers_nothing_does_not_hold_a_cancelled_call(server: Co
     with pytest.raises(CancelledCallError):
         ours.result()
     server.start()
-
-
-# Pictures
-
-
-def encoded(picture: Image.Image, form: str = "PNG", **options: object) -> bytes:
-    buffer = io.BytesIO()
-    picture.save(buffer, form, **options)
-    return buffer.getvalue()
-
-
-def bomb() -> bytes:
-    """A PNG of 60 000 × 60 000 pixels in a few bytes."""
-
-    def chunk(kind: bytes, body: bytes) -> bytes:
-        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-
-    header = struct.pack(">II5B", 60_000, 60_000, 8, 2, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
-
-
-@pytest.mark.parametrize(
-    "output",
-    [
-        pytest.param(b"", id="nothing"),
-        pytest.param(b"<html>", id="no picture"),
-        pytest.param(encoded(Image.new("RGB", (8, 8)), "GIF"), id="format that no node writes"),
-        pytest.param(encoded(Image.new("RGB", (SIDE_PX, SIDE_PX)))[:-40], id="cut off"),
-        pytest.param(encoded(Image.new("RGB", (SIDE_PX, SIDE_PX // 2))), id="another shape"),
-        pytest.param(encoded(Image.new("RGB", (4, 4))), id="tiny"),
-        pytest.param(bomb(), id="bomb"),
-    ],
-)
-def test_an_output_that_is_no_usable_picture_is_a_failure(server: ComfyUiServer, output: bytes) -> None:
-    server.faults.output = output
-    error = failure(server.url)
-    assert error.reason is R.DIFFUSION_FAILED
-    assert str(error).startswith("bad_picture")
-
-
-def test_an_output_that_does_not_end_is_a_failure(server: ComfyUiServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vision.growth.comfyui_client.MAX_PICTURE_BYTES", 1000)
-    server.faults.output = b"\x89PNG\r\n\x1a\n" + bytes(2000)
-    assert reason(server.url) is R.DIFFUSION_FAILED
-
-
-@pytest.mark.parametrize(
-    ("size", "form", "options"),
-    [
-        (SIDE_PX * 2, "PNG", {}),
-        (SIDE_PX // 2, "JPEG", {"quality": 95}),
-        (
-            SIDE_PX,
-            "WEBP",
-            {"save_all": True, "append_images": [Image.new("RGB", (SIDE_PX, SIDE_PX), "white")], "lossless": True},
-        ),
-    ],
-    ids=["twice the size", "half the size", "animated"],
-)
-def test_an_output_of_another_size_is_brought_back_to_the_canvas(
-    server: ComfyUiServer, size: int, form: str, options: dict[str, object]
-) -> None:
-    server.faults.output = encoded(Image.new("RGB", (size, size), (10, 20, 30)), form, **options)
-    canvas = grown(server.url)
-    assert np.abs(canvas[40:60, 30:90].astype(int) - (10, 20, 30)).max() <= 3
-
-
-def test_a_picture_that_was_removed_before_it_was_fetched_is_a_failure(server: ComfyUiServer) -> None:
-    server.faults.replaced["/view"] = (404, b"")
-    assert reason(server.url) is R.DIFFUSION_FAILED
 
 
 def test_the_backend_goes_on_after_a_failure(server: ComfyUiServer) -> None:
