@@ -44,11 +44,16 @@ class Crop:
 
 CROPS = (Crop(376, 0), Crop(528, 24), Crop(752, 80))
 """2.0, 2.8 and 4.0 mesh heights wide; they reach 0.9, 1.4 and 2.3 below the middle of the mesh."""
-FEATHER = 0.12
+FEATHER = 0.2
 """Width of the band inside a crop's border over which the wider one takes over, in sides of the crop."""
-CUT_HAIR = 1 / 3
-"""Hair goes on beyond a crop where it has this probability at its border, inside the photo. Over 52 pictures the border
-has 0.29 and less where no hair crosses it, 0.37 and more where it does."""
+HAIR = (Label.HAIR, Label.HAT)
+HAIR_AND_NECK = (*HAIR, Label.NECK)
+"""What a crop must not cut."""
+MARGIN_PX = 12
+CUT = 0.4
+"""A crop cuts what has this probability so near to its border, inside the photo. Over 52 pictures it is 0.32 and less
+where hair ends well inside the narrowest crop, 0.57 and more elsewhere. Two cells of the logits: less is known there,
+and `vision.hair_mask` needs what lies beyond the hair."""
 
 _SIDES = (
     (Label.LEFT_BROW, Label.RIGHT_BROW),
@@ -76,13 +81,15 @@ class _Square:
         return np.column_stack([linear, offset])
 
 
-def parse(photo: Photo, landmarks: FaceLandmarks, forward: Parser, step: Callable[[], None]) -> ParsingMap:
-    """Probabilities of the 19 classes around the face: a forward for each crop that is needed. Calls `step` before
-    each.
+def parse(
+    photo: Photo, landmarks: FaceLandmarks, forward: Parser, step: Callable[[], None], uncut: tuple[int, ...] = HAIR
+) -> ParsingMap:
+    """Probabilities of the 19 classes around the face: a forward for each crop that is needed lest one of the classes
+    `uncut` is cut. Calls `step` before each.
     """
     fused = _parse_crop(photo, landmarks, CROPS[0], forward, step)
     for inner, outer in pairwise(CROPS):
-        if not _hair_goes_on(fused, photo):
+        if not _cuts(fused, uncut, photo):
             break
         wider = _parse_crop(photo, landmarks, outer, forward, step)
         _lay_into(wider.probabilities, fused.probabilities, inner, outer)
@@ -121,16 +128,14 @@ def _lay_into(wider: NDArray[np.float32], narrower: NDArray[np.float32], inner: 
     region += _feather(inner.side_px) * (narrower - region)
 
 
-def _hair_goes_on(parsing: ParsingMap, photo: Photo) -> bool:
-    """Whether hair (or a hat) reaches the border of the raster somewhere inside the photo."""
-    probabilities = parsing.probabilities
-    last = probabilities.shape[-1] - 1
-    along, zero, end = np.arange(last + 1), np.zeros(last + 1, int), np.full(last + 1, last)
-    x, y = np.concatenate([along, along, zero, end]), np.concatenate([zero, end, along, along])
+def _cuts(parsing: ParsingMap, labels: tuple[int, ...], photo: Photo) -> bool:
+    """Whether anything of these classes goes on beyond the raster, inside the photo."""
+    near = parsing.probabilities[list(labels)].sum(axis=0) > CUT
+    near[MARGIN_PX:-MARGIN_PX, MARGIN_PX:-MARGIN_PX] = False
+    y, x = np.nonzero(near)
     in_photo = parsing.photo_from_map @ np.stack([x, y, np.ones_like(x)])
-    inside = ((in_photo > 0) & (in_photo < [[photo.width_px - 1], [photo.height_px - 1]])).all(axis=0)
-    covered = probabilities[Label.HAIR, y, x] + probabilities[Label.HAT, y, x]
-    return bool((inside & (covered > CUT_HAIR)).any())
+    limits = [[photo.width_px - 1], [photo.height_px - 1]]
+    return bool(((in_photo > 0) & (in_photo < limits)).all(axis=0).any())
 
 
 def _give_sides(probabilities: NDArray[np.float32]) -> None:

@@ -11,31 +11,35 @@ import struct
 
 import numpy as np
 from isal import isal_zlib
+from numpy.typing import NDArray
 
-from vision.types import EncodedImage, RgbImage
+from vision.types import EncodedImage
 
 LEVEL = 2
 """ISA-L's default; level 1 takes as long, level 3 half as long again, without smaller files."""
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_EIGHT_BIT_RGB = (8, 2, 0, 0, 0)
-"""Bit depth, colour type, and the only methods there are: deflate, adaptive filters, not interlaced."""
+_COLOUR_TYPES = {1: 0, 3: 2}
+"""Grey and RGB, by the number of channels."""
+_EIGHT_BIT, _ONLY_METHODS = 8, (0, 0, 0)
+"""Bit depth; deflate, adaptive filters, not interlaced."""
 _UP = 2
 """The filter that keeps of each row its difference to the one above."""
 
 
-def encode_png(rgb: RgbImage) -> EncodedImage:
-    """The file of a picture (H, W, 3): pixels and nothing else."""
-    height, width = rgb.shape[:2]
-    pixels = rgb.reshape(height, width * 3)
-    rows = np.empty((height, 1 + width * 3), dtype=np.uint8)
+def encode_png(image: NDArray[np.uint8]) -> EncodedImage:
+    """The file of a picture, RGB (H, W, 3) or grey (H, W): pixels and nothing else."""
+    height, width = image.shape[:2]
+    channels = image[0, 0].size
+    pixels = image.reshape(height, width * channels)
+    rows = np.empty((height, 1 + width * channels), dtype=np.uint8)
     rows[:, 0] = _UP
     rows[0, 1:] = pixels[0]
     np.subtract(pixels[1:], pixels[:-1], out=rows[1:, 1:])
     data = b"".join(
         (
             _SIGNATURE,
-            _chunk(b"IHDR", struct.pack(">II5B", width, height, *_EIGHT_BIT_RGB)),
+            _chunk(b"IHDR", struct.pack(">II5B", width, height, _EIGHT_BIT, _COLOUR_TYPES[channels], *_ONLY_METHODS)),
             _chunk(b"IDAT", isal_zlib.compress(rows, LEVEL)),
             _chunk(b"IEND", b""),
         )

@@ -1,0 +1,193 @@
+"""Masks of the parts of head and face, as pictures of the photo's size, with their areas.
+
+The hair's border is that of `vision.hair_mask`; all other borders are the parser's, made smooth. Every other part is
+what lies under the hair, as far as the hair lets it be seen: where hair and skin meet, their masks add up to one.
+
+The same drawing is done twice: on the pixels of the answer's picture, and on the parsing's raster, where the areas are
+taken, so that they do not depend on the size of the picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from vision.calls import FaceMask, FacePart, MaskOptions
+from vision.hair_mask import Floats, border_distance, hair_matte, in_picture
+from vision.head import GLABELLA, Array, photo_axes
+from vision.parsing import RASTER_PX, sample
+from vision.png import encode_png
+from vision.types import Facts, HairlineState, Label, ParsingMap, Points, RgbImage
+
+_LABELS: Mapping[FacePart, tuple[int, ...]] = {
+    FacePart.SKIN: (Label.SKIN, Label.NOSE),
+    FacePart.FOREHEAD: (Label.SKIN,),
+    FacePart.BROWS: (Label.LEFT_BROW, Label.RIGHT_BROW),
+    FacePart.EYES: (Label.LEFT_EYE, Label.RIGHT_EYE),
+    FacePart.NOSE: (Label.NOSE,),
+    FacePart.LIPS: (Label.UPPER_LIP, Label.LOWER_LIP),
+    FacePart.EARS: (Label.LEFT_EAR, Label.RIGHT_EAR),
+    FacePart.NECK: (Label.NECK,),
+}
+"""What each part but the hair is made of. The parser's skin has a hole where the nose is."""
+
+_UPPER_BROWS = (70, 63, 105, 66, 107, 336, 296, 334, 293, 300)
+"""Points of the mesh along the upper margin of the brows, from the subject's right temple to the left one."""
+_UPPER_OUTLINE = (21, 54, 103, 67, 109, 10, 338, 297, 332, 284, 251)
+"""Points of the mesh from the right temple, at the height of the brows, over the forehead to the left one."""
+_OPEN_DEG = 6.0
+"""Where no hairline is observed within so many degrees, as seen from the glabella, the forehead goes on as far as skin
+is seen."""
+_FAR = 3.0
+"""So many times farther from the glabella than the outline of the mesh is beyond any head."""
+_ROWS = 512
+_SUBPIXEL_BITS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Grid:
+    """Pixels on which masks are drawn."""
+
+    rgb: RgbImage
+    """(H, W, 3), the photo as it looks there."""
+    from_map: NDArray[np.float64]
+    """(2, 3): pixel of the parsing's raster to pixel of this grid."""
+    from_photo: NDArray[np.float64]
+    """(2, 3): pixel of the photo to pixel of this grid."""
+
+    def rows(self, start: int, stop: int) -> _Grid:
+        """A band of it."""
+        up = np.array([[0, 0, 0], [0, 0, start]])
+        return _Grid(self.rgb[start:stop], self.from_map - up, self.from_photo - up)
+
+
+class _Parts:
+    """What is known of the parts, ready to be drawn on any grid."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._hair = hair_matte(facts.photo.rgb, facts.parsing)
+        self._under_hair = _under_hair(facts.parsing)
+        self._forehead = _forehead(facts)
+
+    def draw(self, parts: tuple[FacePart, ...], grid: _Grid) -> list[Floats]:
+        """(H, W), 0 to 1, for each of the parts."""
+        hair = self._hair.on(grid.rgb, grid.from_map)
+        return [hair if part is FacePart.HAIR else self._other(part, grid) * (1 - hair) for part in parts]
+
+    def _other(self, part: FacePart, grid: _Grid) -> Floats:
+        mask = _smooth(np.isin(self._under_hair, _LABELS[part]), grid)
+        return mask * _filled(self._forehead, grid) if part is FacePart.FOREHEAD else mask
+
+
+def make_masks(facts: Facts, options: MaskOptions) -> tuple[FaceMask, ...]:
+    """The masks in the order asked for; black, with no area, where there is nothing of a part."""
+    parts = options.parts or tuple(FacePart)
+    drawn = _Parts(facts)
+    areas = _areas_px2(facts, drawn.draw(parts, _raster_grid(facts)))
+    mm = facts.scale.mm_per_px
+    return tuple(
+        FaceMask(part, encode_png(pixels), area, None if mm is None else area * mm**2)
+        for part, pixels, area in zip(parts, _pictures(facts, drawn, parts, options), areas, strict=True)
+    )
+
+
+def _pictures(
+    facts: Facts, drawn: _Parts, parts: tuple[FacePart, ...], options: MaskOptions
+) -> list[NDArray[np.uint8]]:
+    """(H, W) each, drawn by bands of rows: a photo of 40 MP would take gigabytes at once."""
+    grid = _picture_grid(facts, options.max_output_side_px)
+    pictures = [np.empty(grid.rgb.shape[:2], dtype=np.uint8) for _ in parts]
+    for start in range(0, len(grid.rgb), _ROWS):
+        band = slice(start, start + _ROWS)
+        for picture, mask in zip(pictures, drawn.draw(parts, grid.rows(start, start + _ROWS)), strict=True):
+            picture[band] = np.rint(255 * mask)
+    return pictures
+
+
+def _areas_px2(facts: Facts, masks: list[Floats]) -> list[float]:
+    """In pixels of the photo, from masks drawn on the raster; what lies beyond the photo does not count."""
+    to_photo = facts.parsing.photo_from_map
+    weight = in_picture(to_photo, len(facts.parsing.labels), facts.photo.rgb) * abs(np.linalg.det(to_photo[:, :2]))
+    return [float((mask * weight).sum(dtype=np.float64)) for mask in masks]
+
+
+def _picture_grid(facts: Facts, max_side_px: int) -> _Grid:
+    """The photo, or smaller."""
+    rgb = facts.photo.rgb
+    shrink = min(1.0, max_side_px / max(rgb.shape[:2]))
+    height, width = (max(1, round(side * shrink)) for side in rgb.shape[:2])
+    if shrink < 1:
+        rgb = np.asarray(cv2.resize(rgb, (width, height), interpolation=cv2.INTER_AREA), dtype=np.uint8)
+    scale = np.array([width / facts.photo.width_px, height / facts.photo.height_px])
+    from_photo = np.column_stack([np.diag(scale), (scale - 1) / 2])
+    return _Grid(rgb, _chained(from_photo, facts.parsing.photo_from_map), from_photo)
+
+
+def _raster_grid(facts: Facts) -> _Grid:
+    """The parsing's own raster."""
+    parsing = facts.parsing
+    rgb = sample(facts.photo.rgb, parsing.photo_from_map, parsing.probabilities.shape[-1])
+    return _Grid(rgb, np.eye(2, 3), parsing.map_from_photo)
+
+
+def _chained(second: NDArray[np.float64], first: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(2, 3): `second` of what `first` gives."""
+    both: NDArray[np.float64] = second[:, :2] @ first
+    both[:, 2] += second[:, 2]
+    return both
+
+
+def _under_hair(parsing: ParsingMap) -> NDArray[np.uint8]:
+    """(h, w), most probable class but hair."""
+    below = parsing.probabilities[: Label.HAIR]
+    hat = parsing.probabilities[Label.HAT] > below.max(axis=0)
+    return np.where(hat, Label.HAT, below.argmax(axis=0)).astype(np.uint8)
+
+
+def _smooth(inside: NDArray[np.bool_], grid: _Grid) -> Floats:
+    """(H, W), 0 to 1: a region of the raster, its border as wide as a pixel of the raster or of the grid."""
+    if not inside.any():
+        return np.zeros(grid.rgb.shape[:2], dtype=np.float32)
+    size = grid.rgb.shape[1::-1]
+    distance_px = cv2.warpAffine(
+        border_distance(inside) * RASTER_PX,
+        grid.from_map,
+        size,
+        flags=cv2.INTER_LINEAR,
+        borderMode=cv2.BORDER_CONSTANT,
+        borderValue=(-RASTER_PX,),
+    )
+    steepness = min(1.0, float(np.sqrt(abs(np.linalg.det(grid.from_map[:, :2])))))
+    return np.asarray(np.clip(0.5 + steepness * distance_px, 0, 1), dtype=np.float32)
+
+
+def _forehead(facts: Facts) -> Points:
+    """(N, 2): a polygon in the photo between brows, temples and hairline; open where none is observed."""
+    mesh = facts.landmarks.points
+    glabella = mesh[GLABELLA]
+    lateral, down = photo_axes(facts.landmarks)
+
+    def angle_deg(places: Points) -> Array:
+        angle: Array = np.degrees(np.arctan2((places - glabella) @ lateral, -(places - glabella) @ down))
+        return angle
+
+    points = [(point.x_px, point.y_px) for point in facts.hairline.points if point.state is HairlineState.OBSERVED]
+    hairline = np.array(points).reshape(-1, 2)
+    outline = mesh[list(_UPPER_OUTLINE)]
+    apart = np.abs(angle_deg(outline)[:, None] - angle_deg(hairline))
+    beyond = glabella + _FAR * (outline[(apart > _OPEN_DEG).all(axis=1)] - glabella)
+    upper = np.vstack([hairline, beyond])
+    return np.vstack([upper[np.argsort(angle_deg(upper))], mesh[list(_UPPER_BROWS[::-1])]])
+
+
+def _filled(polygon: Points, grid: _Grid) -> Floats:
+    """(H, W), 0 to 1: a polygon of the photo, antialiased."""
+    corners = polygon @ grid.from_photo[:, :2].T + grid.from_photo[:, 2]
+    canvas = np.zeros(grid.rgb.shape[:2], dtype=np.uint8)
+    fixed = np.rint(corners * 2**_SUBPIXEL_BITS).astype(np.int32)
+    cv2.fillPoly(canvas, [fixed], 255, lineType=cv2.LINE_AA, shift=_SUBPIXEL_BITS)
+    return np.divide(canvas, 255, dtype=np.float32)
