@@ -31,7 +31,8 @@ EDGE_SD_PX = 2.0
 
 def receded(angle_deg: NDArray[np.float64]) -> NDArray[np.float64]:
     """High in the middle, higher at the temples: 75 mm above the glabella, in face coordinates."""
-    return 1.62 + 0.28 * np.sin(np.radians(2 * np.abs(angle_deg))) ** 2 - 0.25 * (np.abs(angle_deg) / 78) ** 4
+    recess = 0.28 * np.sin(np.radians(2 * angle_deg)) ** 2
+    return np.asarray(1.62 + recess - 0.25 * (angle_deg / 78) ** 4, dtype=np.float64)
 
 
 def full(angle_deg: NDArray[np.float64]) -> NDArray[np.float64]:

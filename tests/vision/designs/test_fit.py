@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from tests.vision.designs.designed_faces import MM_PER_PX, facts_of, full, receded, without_scale
 from tests.vision.measured_faces import laid, mirrored, scale_of, turned
@@ -243,6 +244,28 @@ def test_under_bangs_or_a_hat_nobody_knows_what_to_fill(state: HairlineState) ->
         assert design.grafts is None
         assert not any(rule.name == "no_hair_removed" for rule in design.rules)
         assert design.height.mm is not None  # from the glabella
+
+
+def test_hair_beside_bangs_is_no_hairline_either() -> None:
+    design = designed(facts_of(hidden=range(30, 50)))
+    assert design.regions == ()
+    assert design.area_cm2 is None
+
+
+def test_what_is_less_than_the_lines_certainty_is_not_filled() -> None:
+    """Hair a millimetre behind the design, all along."""
+    bare = facts_of(radius=lambda angle: np.full(angle.shape, 2.4))
+    curve = Forehead(bare.landmarks).to_face(designed(bare).curve)
+
+    def behind(units: float) -> Facts:
+        def radius(angle: NDArray[np.float64]) -> NDArray[np.float64]:
+            inner = np.interp(angle, *polar(curve))
+            return np.asarray(inner + np.where(np.abs(angle) < 60, units, 0.0), dtype=np.float64)
+
+        return facts_of(radius=radius)
+
+    assert designed(behind(0.025)).regions == ()
+    assert designed(behind(0.15)).regions
 
 
 def test_a_bald_head_is_filled_as_far_as_it_is_seen_but_has_no_area() -> None:
