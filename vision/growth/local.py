@@ -19,16 +19,16 @@ from vision.growth.strands.quilt import Quilt
 from vision.growth.strands.strokes import draw_strands, strand_noise
 from vision.types import Progress, RgbImage
 
-ROOTED_MM = (-0.7, 2.5)
+ROOTED_MM = (-2.6, 1.2)
 """From the first to the second depth behind the free border roots get as dense as anywhere."""
 ROOTED_POWER = 1.3
-CLOSED_MM = (1.5, 5.0)
+CLOSED_MM = (-0.2, 4.0)
 """From the first to the second depth the cover closes, so that no scalp shines through any more."""
 LEAST_FULLNESS = 0.6
 ROOTED_FULLNESS, CLOSED_FULLNESS = 2, 3
 """Where scalp shines through the person's own hair behind its edge, it does so through the new hair: fullness is raised
 to these powers, for the density of roots and for the closed cover (hair is 0.55 to 0.95 full there)."""
-TEXTURED_MM = (0.0, 2.0)
+TEXTURED_MM = (-1.0, 1.0)
 """Before the first depth strands have the colour of the hair near by, from the second on that of the cover."""
 RAGGED_MM = 0.45
 RAGGED_OVER_MM = (0.6, 1.8)
