@@ -76,8 +76,7 @@ def forehead_depth(landmarks: FaceLandmarks) -> Array:
     """(4,): the forehead's depth is the sum of these times 1, u, v and u², pixels from the glabella on `photo_axes`."""
     known = list(FOREHEAD)
     terms = _terms(landmarks, landmarks.points[known])
-    fitted: Array = np.linalg.lstsq(terms, landmarks.depth[known], rcond=None)[0]
-    return fitted
+    return np.asarray(np.linalg.lstsq(terms, landmarks.depth[known], rcond=None)[0], dtype=np.float64)
 
 
 def _terms(landmarks: FaceLandmarks, points: Points) -> Array:
