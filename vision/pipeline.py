@@ -14,9 +14,13 @@ from vision.calls import (
     DesignOptions,
     DesignResult,
     DrawnDesign,
+    EmitRegion,
     EmitStyle,
+    GrowRegionOptions,
     GrowStylesOptions,
     GrowthSummary,
+    MaskOptions,
+    MaskResult,
 )
 from vision.canary import check_landmarks, check_logits, drawn_face
 from vision.decode import decode
@@ -25,9 +29,11 @@ from vision.errors import PhotoError
 from vision.features import Features, check_features, refuse_upside_down, see_features
 from vision.gates import MAY_BE_UPSIDE_DOWN, choose_face
 from vision.growth.backend import GrowthBackend, NoGrowth
-from vision.growth.run import Growth, grow_styles
+from vision.growth.region import marked_region
+from vision.growth.run import Growth, grow_region, grow_styles
 from vision.hairline import find_hairline
 from vision.landmarks import LandmarkDetector
+from vision.masks import make_masks
 from vision.models import FACE_LANDMARKER, ModelFiles
 from vision.parsing import normalized, parse
 from vision.photo_warnings import find_warnings
@@ -123,6 +129,12 @@ class Pipeline:
             progress.step()
         return DesignResult(facts, tuple(drawn))
 
+    def segment(self, data: bytes, options: MaskOptions, progress: Progress) -> MaskResult:
+        """Mask the parts of head and face. Raises as `measure` does."""
+        facts = self.facts(self._read(data, progress), MeasureOptions(), progress)
+        progress.enter(Stage.MASKING)
+        return MaskResult(facts, make_masks(facts, options))
+
     def grow_styles(
         self, data: bytes, options: GrowStylesOptions, progress: Progress, emit: EmitStyle
     ) -> GrowthSummary:
@@ -130,6 +142,15 @@ class Pipeline:
         growth = self._growth_of_call(progress, options.timeout_s)
         facts = self.facts(self._read(data, progress), MeasureOptions(), progress)
         return grow_styles(facts, options, growth, emit)
+
+    def grow_region(
+        self, data: bytes, options: GrowRegionOptions, progress: Progress, emit: EmitRegion
+    ) -> GrowthSummary:
+        """Grow hair in the region that the user marked. Raises as `measure` does, and REGION_… and MASK_…."""
+        growth = self._growth_of_call(progress, options.timeout_s)
+        photo = self._read(data, progress)
+        region = marked_region(photo, options)
+        return grow_region(self.facts(photo, MeasureOptions(), progress), region, options, growth, emit)
 
     def facts(self, photo: Photo, options: MeasureOptions, progress: Progress) -> Facts:
         """Everything about the face that counts. Raises as `measure` does."""

@@ -14,19 +14,24 @@ from vision.calls import (
     GROWN_BY_DEFAULT,
     DesignOptions,
     DrawnDesign,
+    EmitRegion,
     EmitStyle,
+    GrowRegionOptions,
     GrowStylesOptions,
     GrowthProof,
     GrowthSummary,
     HairlineDesign,
+    RegionGrowth,
     StyleGrowth,
 )
 from vision.designs import design_hairlines, draw_design
 from vision.errors import PhotoError, Reason
 from vision.growth.backend import GrowthBackend, GrowthJob, GrowthReason, GrowthScene, GrowthUnavailableError
 from vision.growth.composite import composite, reach
+from vision.growth.marked import draw_marked
 from vision.growth.proof import convincing, prove
-from vision.growth.scene import job_for_design, landmarks_of, scene_of
+from vision.growth.region import MarkedRegion, check_region
+from vision.growth.scene import job_for_design, job_for_region, landmarks_of, scene_of
 from vision.png import encode_png
 from vision.types import (
     EncodedImage,
@@ -139,6 +144,21 @@ def grow_styles(facts: Facts, options: GrowStylesOptions, growth: Growth, emit: 
         drawn = DrawnDesign(design, draw_design(facts, design, options.lang, side_px))
         grown = growth.grow(_design_job(scene, design, seed), len(designs) - made)
         emit(StyleGrowth(drawn, grown.image, grown.reason, grown.proof))
+    return GrowthSummary(facts, seed, growth.backend, facts.warnings)
+
+
+def grow_region(
+    facts: Facts, region: MarkedRegion, options: GrowRegionOptions, growth: Growth, emit: EmitRegion
+) -> GrowthSummary:
+    """The marked region, drawn and grown. Raises `PhotoError` (REGION_…), `CancelledCallError`."""
+    side_px, seed = options.max_output_side_px, _seed(options.seed)
+    growth.progress.enter(Stage.DRAWING)
+    scene = scene_of(facts, side_px)
+    check_region(region, scene)
+    marked = draw_marked(facts, region, options.lang, side_px)
+    grown = growth.grow(lambda timeout_s: job_for_region(scene, region.mask, seed, timeout_s))
+    area_cm2 = region.area_cm2(facts.scale.mm_per_px)
+    emit(RegionGrowth(marked, grown.image, grown.reason, region.area_px2, area_cm2, grown.proof))
     return GrowthSummary(facts, seed, growth.backend, facts.warnings)
 
 
