@@ -1,0 +1,238 @@
+"""The region a user marks: what is taken, and each way in which it is refused."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from tests.vision.conftest import photo_of
+from tests.vision.growth.painted_heads import SIDE_PX, painted_facts
+from vision.calls import GrowRegionOptions
+from vision.errors import DetailValue, PhotoError, Reason
+from vision.growth.region import MarkedRegion, check_region, marked_region, meeting_edges, without_spikes
+from vision.growth.scene import scene_of
+from vision.types import Photo, Points
+
+WIDTH, HEIGHT = 120, 80
+PHOTO = photo_of(np.zeros((HEIGHT, WIDTH, 3), dtype=np.uint8))
+BOX = [(20, 10), (60, 10), (60, 50), (20, 50)]
+
+
+def polygon(corners: list[tuple[float, float]], photo: Photo = PHOTO) -> MarkedRegion:
+    return marked_region(photo, GrowRegionOptions(polygon=np.array(corners, dtype=np.float64).reshape(-1, 2)))
+
+
+def refused(make: Callable[[], object]) -> tuple[Reason, Mapping[str, DetailValue]]:
+    with pytest.raises(PhotoError) as error:
+        make()
+    return error.value.reason, error.value.details
+
+
+# Polygons.
+
+
+@st.composite
+def stars(draw: st.DrawFn) -> Points:
+    """Corners around a middle: they never cross."""
+    count = draw(st.integers(3, 24))
+    radii = np.array(draw(st.lists(st.floats(8, 38), min_size=count, max_size=count)))
+    angles = np.linspace(0, 2 * np.pi, count, endpoint=False) + draw(st.floats(0, 6))
+    return np.column_stack([np.cos(angles), np.sin(angles)]) * radii[:, None] + (60, 40)
+
+
+@given(corners=stars(), start=st.integers(0, 23), backwards=st.booleans(), closed=st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_a_region_is_the_same_wherever_and_whichever_way_round_it_begins(
+    corners: Points, start: int, backwards: bool, closed: bool
+) -> None:
+    x, y = corners.T
+    area = abs(float((x * np.roll(y, -1) - np.roll(x, -1) * y).sum())) / 2
+    again = np.roll(corners, start, axis=0)[:: -1 if backwards else 1]
+    again = np.vstack([again, again[:1], again[:1]]) if closed else again
+    region = marked_region(PHOTO, GrowRegionOptions(polygon=again))
+    assert region.area_px2 == pytest.approx(area, rel=0.01)
+    assert region.mask.sum() / 255 == pytest.approx(area, rel=0.1)
+    assert np.array_equal(region.mask > 100, marked_region(PHOTO, GrowRegionOptions(polygon=corners)).mask > 100)
+
+
+def share_a_point(a: Points, b: Points, c: Points, d: Points) -> bool:
+    """Two segments of whole numbers, by solving for the place on each."""
+    ab, cd, ac = b - a, d - c, c - a
+    turn = int(ab[0] * cd[1] - ab[1] * cd[0])
+    if turn:
+        along, across = (Fraction(int(ac[0] * v[1] - ac[1] * v[0]), turn) for v in (cd, ab))
+        return 0 <= along <= 1 and 0 <= across <= 1
+    if ab[0] * ac[1] != ab[1] * ac[0]:
+        return False  # parallel
+    axis = int(abs(ab[1]) > abs(ab[0]))
+    return bool(max(min(a[axis], b[axis]), min(c[axis], d[axis])) <= min(max(a[axis], b[axis]), max(c[axis], d[axis])))
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=3, max_size=7))
+@settings(max_examples=400)
+def test_edges_that_meet_are_found_exactly(corners: list[tuple[int, int]]) -> None:
+    """On a coarse grid, where nearly everything touches, lies on one line or comes twice."""
+    clean = without_spikes(np.array(corners, dtype=np.int64))
+    count = len(clean)
+    for i in range(count if count > 2 else 0):
+        there, back = clean[i] - clean[i - 1], clean[(i + 1) % count] - clean[i]
+        assert there.any(), "no corner twice in a row"
+        assert there[0] * back[1] != there[1] * back[0] or there @ back > 0, "no way there and back"
+    pairs = [
+        (i, j)
+        for i in range(count)
+        for j in range(i + 2, count - (i == 0))
+        if share_a_point(clean[i], clean[i + 1], clean[j], clean[(j + 1) % count])
+    ]
+    assert meeting_edges(clean) == (pairs[0] if pairs else None)
+
+
+@pytest.mark.parametrize(
+    ("corners", "reason", "detail"),
+    [
+        ([(30, 20), (90, 60), (90, 20), (30, 60)], Reason.REGION_SELF_CROSSING, {"x": 30.0, "y": 20.0}),
+        ([(20, 10), (60, 10), (60, 50), (40, 10), (20, 50)], Reason.REGION_SELF_CROSSING, {}),  # touches its own edge
+        ([(20, 10), (60, 10)], Reason.REGION_EMPTY, {"corners": 1, "min": 3}),
+        ([(20, 10), (60, 10), (60, 10), (20, 10)], Reason.REGION_EMPTY, {"min": 3}),
+        ([(20, 10), (40, 10), (60, 10)], Reason.REGION_EMPTY, {"min": 3}),
+        ([], Reason.REGION_EMPTY, {"corners": 0, "min": 3}),
+        ([(20, 10), (24, 10), (24, 15), (20, 15)], Reason.REGION_EMPTY, {"area_px2": 20.0, "min_px2": 25.0}),
+        ([(20, 10), (121, 10), (60, 50)], Reason.REGION_OUTSIDE_IMAGE, {"x": 121.0, "photo_width": 120}),
+        ([(20, -2), (60, 10), (60, 50)], Reason.REGION_OUTSIDE_IMAGE, {"y": -2.0, "photo_height": 80}),
+        ([(20, 10), (60, float("nan")), (60, 50)], Reason.INVALID_PARAMETER, {}),
+    ],
+)
+def test_a_polygon_is_refused_by_name_with_what_was_measured(
+    corners: list[tuple[float, float]], reason: Reason, detail: Mapping[str, DetailValue]
+) -> None:
+    found, details = refused(lambda: polygon(corners))
+    assert found is reason
+    assert {"field": "region", **detail}.items() <= details.items()
+
+
+def test_who_counts_from_the_corners_of_pixels_may_mark_the_whole_picture() -> None:
+    region = polygon([(0, 0), (WIDTH, 0), (WIDTH, HEIGHT), (0, HEIGHT)])
+    assert region.area_px2 == pytest.approx((WIDTH - 0.5) * (HEIGHT - 0.5))
+    assert region.mask[1:, 1:].min() == 255
+
+
+def test_jitter_of_a_finger_is_no_crossing() -> None:
+    plain = polygon(BOX)
+    jittered = polygon([BOX[0], (70, 10), BOX[1], BOX[2], BOX[2], (40, 50), (45, 50), BOX[3], (20, 60), BOX[3]])
+    assert jittered.area_px2 == plain.area_px2 == 1600
+
+
+def test_an_area_in_square_centimetres_needs_a_scale() -> None:
+    region = polygon(BOX)
+    assert region.area_cm2(0.25) == pytest.approx(1600 * 0.25**2 / 100)
+    assert region.area_cm2(None) is None
+
+
+# Mask files.
+
+INSIDE = np.zeros((HEIGHT, WIDTH), dtype=np.uint8)
+INSIDE[10:50, 20:60] = 255
+
+
+def encoded(image: Image.Image, form: str = "PNG", **how: object) -> bytes:
+    out = io.BytesIO()
+    image.save(out, form, **how)
+    return out.getvalue()
+
+
+def mask(data: bytes) -> MarkedRegion:
+    return marked_region(PHOTO, GrowRegionOptions(mask=data))
+
+
+def strokes(colour: tuple[int, int, int]) -> Image.Image:
+    """Painted in one colour on a ground that is transparent, as drawing programs export it."""
+    rgba = np.zeros((HEIGHT, WIDTH, 4), dtype=np.uint8)
+    rgba[INSIDE > 0] = (*colour, 255)
+    return Image.fromarray(rgba)
+
+
+def on_its_side() -> bytes:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    return encoded(Image.fromarray(np.rot90(INSIDE).copy()), exif=exif)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        encoded(Image.fromarray(INSIDE)),
+        encoded(Image.fromarray(INSIDE), "WEBP", lossless=True),
+        encoded(Image.fromarray(INSIDE), "BMP"),
+        encoded(Image.fromarray(np.where(INSIDE > 0, 140, 120).astype(np.uint8))),
+        encoded(Image.fromarray(INSIDE > 0)),
+        encoded(Image.fromarray(INSIDE.astype(np.uint16) * 257)),
+        encoded(Image.fromarray(INSIDE).convert("RGB").quantize(4)),
+        encoded(strokes((255, 255, 255))),
+        encoded(strokes((255, 255, 255)), "TIFF"),
+        on_its_side(),
+    ],
+    ids=["grey", "webp", "bmp", "half", "1-bit", "16-bit", "palette", "alpha", "alpha in TIFF", "EXIF"],
+)
+def test_a_mask_is_read_in_every_form(data: bytes) -> None:
+    region = mask(data)
+    assert region.name == "mask"
+    assert np.array_equal(region.mask, INSIDE)
+    assert region.area_px2 == 1600
+
+
+def test_a_mask_of_another_size_is_refused_with_both_sizes_before_it_is_decoded() -> None:
+    for size in ((WIDTH, HEIGHT + 1), (HEIGHT, WIDTH), (4000, 4000)):
+        reason, details = refused(lambda size=size: mask(encoded(Image.new("L", size, 255))))
+        assert reason is Reason.MASK_SIZE_DIFFERS
+        width, height = size
+        expected = {"field": "mask", "width": width, "height": height, "photo_width": WIDTH, "photo_height": HEIGHT}
+        assert details == expected
+
+
+@pytest.mark.parametrize("data", [b"", b"GIF89a....", encoded(Image.fromarray(INSIDE))[:80]])
+def test_what_is_no_picture_is_no_mask(data: bytes) -> None:
+    reason, details = refused(lambda: mask(data))
+    assert reason is Reason.MASK_UNREADABLE
+    assert details["field"] == "mask"
+
+
+@pytest.mark.parametrize("picture", [Image.new("L", (WIDTH, HEIGHT)), strokes((0, 0, 0))])
+def test_a_mask_without_anything_bright_is_empty(picture: Image.Image) -> None:
+    reason, details = refused(lambda: mask(encoded(picture)))
+    assert reason is Reason.REGION_EMPTY
+    assert details == {"field": "mask", "area_px2": 0.0, "min_px2": 25.0}
+
+
+# On the head.
+
+
+def on_head(corners: list[tuple[float, float]], side_px: int) -> None:
+    facts = painted_facts()
+    check_region(polygon(corners, facts.photo), scene_of(facts, side_px))
+
+
+@pytest.mark.parametrize("side_px", [SIDE_PX, SIDE_PX // 2])
+def test_a_region_must_lie_on_the_head_and_be_smaller_than_the_face(side_px: int) -> None:
+    forehead = [(330, 230), (470, 230), (470, 270), (330, 270)]
+    on_head(forehead, side_px)
+    reason, details = refused(lambda: on_head([(10, 10), (60, 10), (60, 60), (10, 60)], side_px))
+    assert reason is Reason.REGION_EMPTY
+    assert details["area_px2"] == 0
+    reason, details = refused(lambda: on_head([(200, 80), (600, 80), (600, 650), (200, 650)], side_px))
+    assert reason is Reason.REGION_TOO_LARGE
+    assert details["field"] == "region"
+    assert float(details["area_px2"]) == 400 * 570 > float(details["max_px2"]) > 40_000
+
+
+def test_a_region_over_the_eyes_alone_is_empty() -> None:
+    facts = painted_facts()
+    eye = facts.landmarks.points[[33, 160, 158, 133, 153, 144]]
+    reason, _ = refused(lambda: on_head([tuple(point) for point in eye.tolist()], SIDE_PX))
+    assert reason is Reason.REGION_EMPTY
