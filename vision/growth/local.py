@@ -19,13 +19,13 @@ from vision.growth.strands.quilt import Quilt
 from vision.growth.strands.strokes import draw_strands, strand_noise
 from vision.types import Progress, RgbImage
 
-ROOTED_MM = (-2.6, 1.2)
+ROOTED_MM = (-2.6, 1.6)
 """From the first to the second depth behind the free border roots get as dense as anywhere."""
 ROOTED_POWER = 1.3
-CLOSED_MM = (-0.2, 4.0)
+CLOSED_MM = (-0.2, 4.2)
 """From the first to the second depth the cover closes, so that no scalp shines through any more."""
-LEAST_FULLNESS = 0.6
-ROOTED_FULLNESS, CLOSED_FULLNESS = 2, 3
+LEAST_FULLNESS = 0.7
+ROOTED_FULLNESS, CLOSED_FULLNESS = 1.0, 1.5
 """Where scalp shines through the person's own hair behind its edge, it does so through the new hair: fullness is raised
 to these powers, for the density of roots and for the closed cover (hair is 0.55 to 0.95 full there)."""
 TEXTURED_MM = (-1.0, 1.0)
@@ -38,11 +38,12 @@ JOIN_MM = 6.0
 NOISE_MM = 3.0
 STRAND_MM = (7.0, 4.0)
 """Length of strands: of straight hair, of tight curls."""
-SINGLE_TONE = (1.0, 0.8)
-"""Brightness of a strand alone, against that of the hair near by: of hair as light as the skin, and of hair darker by
-`DARKER` (of 1) or more, which shines as a whole."""
+ROOT_SHADE = (0.0, 0.2)
+ROOT_SHADE_MM = (1.0, 8.0)
+"""Hair is darker near its roots, where it shades itself; at the second depth no more. The first value is for hair as
+light as the skin, the second for hair darker than it by `DARKER` (of 1) or more."""
 SHADE = (0.05, 0.3)
-"""How much darker skin is between roots, which shade it and show through: under light hair, under dark hair."""
+"""How much darker skin is between roots, which shade it and show through: under light and under dark hair."""
 DARKER = 0.35
 SHADE_MM = 0.8
 
@@ -85,8 +86,10 @@ class LocalGrowth:
         dense = quilt.cover(cover > 0.02, coarse_field, noise, rng, progress)
         light = coarse.frame.resampled(quilt.light, plot.frame)
         contrast = _contrast(plot, light)
-        single = light * (SINGLE_TONE[0] + (SINGLE_TONE[1] - SINGLE_TONE[0]) * contrast) * strands.tone[..., None]
+        single = light * strands.tone[..., None]
         hair = single + _between(depth_mm, TEXTURED_MM)[..., None] * (dense - single)
+        rooted = ROOT_SHADE[0] + (ROOT_SHADE[1] - ROOT_SHADE[0]) * contrast
+        hair *= 1 - rooted * (1 - _between(depth_mm, ROOT_SHADE_MM))[..., None]
         darkest = SHADE[0] + (SHADE[1] - SHADE[0]) * contrast
         shade = 1 - darkest * cv2.GaussianBlur(strands.cover, (0, 0), SHADE_MM / plot.mm)
         ground = plot.rgb * shade[..., None]
