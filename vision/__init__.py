@@ -1,4 +1,5 @@
-"""From one portrait photo to facts: decoding, landmarks, gates, face parsing, hairline, scale, measurements, drawing.
+"""From one portrait photo to facts: decoding, landmarks, gates, face parsing, hairline, scale, measurements.
 
-Knows nothing of serving: imports nothing of `edge` or `worker`.
+And from facts to pictures: measurements drawn, hairline designs, masks, grown hair. Knows nothing of serving: imports
+nothing of `edge` or `worker`.
 """

@@ -15,6 +15,7 @@ from PIL import Image
 
 from tests.conftest import full_length, selfie, studio_portrait
 from tests.vision.conftest import photo_of, resized
+from vision.calls import DesignOptions, FacePart, GrowRegionOptions, MaskOptions, RegionGrowth, Style
 from vision.canary import drawn_face
 from vision.errors import CancelledCallError, ModelError, PhotoError, Reason
 from vision.models import ModelFiles
@@ -72,15 +73,7 @@ def outcome(pipeline: Pipeline, rgb: RgbImage) -> set[str]:
 def test_stages_in_order(pipeline: Pipeline) -> None:
     progress = Recorder()
     result = pipeline.measure(studio_portrait().read_bytes(), MeasureOptions(), progress)
-    assert progress.stages == [
-        Stage.DECODE,
-        Stage.LANDMARKS,
-        Stage.PARSING,
-        Stage.HAIRLINE,
-        Stage.SCALE,
-        Stage.MEASURING,
-        Stage.DRAWING,
-    ]
+    assert progress.stages == [*SEEN, Stage.DRAWING]
     assert 1 <= progress.steps <= 3, "one step before each forward"
     assert result.annotated is not None
     assert result.annotated.data.startswith(b"\x89PNG")
@@ -88,6 +81,48 @@ def test_stages_in_order(pipeline: Pipeline) -> None:
     assert result.facts.hairline.status is HairlineState.OBSERVED
     assert result.facts.scale.mm_per_px is not None
     assert reasons(result.facts) == set()
+
+
+SEEN = [Stage.DECODE, Stage.LANDMARKS, Stage.PARSING, Stage.HAIRLINE, Stage.SCALE, Stage.MEASURING]
+
+
+def test_designs_are_drawn_in_the_order_asked_for(pipeline: Pipeline) -> None:
+    progress = Recorder()
+    styles = (Style.BELL, Style.ROUND)
+    result = pipeline.design(studio_portrait().read_bytes(), DesignOptions(styles, max_output_side_px=400), progress)
+    assert progress.stages == [*SEEN, Stage.DESIGNING, Stage.DRAWING]
+    assert tuple(drawn.design.style for drawn in result.designs) == styles
+    assert all(max(drawn.image.width_px, drawn.image.height_px) <= 400 for drawn in result.designs)
+
+
+def test_masks_in_the_order_asked_for(pipeline: Pipeline) -> None:
+    progress = Recorder()
+    parts = (FacePart.LIPS, FacePart.HAIR)
+    result = pipeline.segment(studio_portrait().read_bytes(), MaskOptions(parts, max_output_side_px=400), progress)
+    assert progress.stages == [*SEEN, Stage.MASKING]
+    assert tuple(mask.part for mask in result.masks) == parts
+
+
+CORNERS = np.array([(800.0, 500.0), (1200.0, 500.0), (1000.0, 700.0)])
+
+
+def test_a_region_is_marked_even_where_nothing_grows(pipeline: Pipeline) -> None:
+    told: list[RegionGrowth] = []
+    options = GrowRegionOptions(polygon=CORNERS, max_output_side_px=400)
+    summary = pipeline.grow_region(studio_portrait().read_bytes(), options, NoProgress(), told.append)
+    assert [(result.grown, result.grown_reason) for result in told] == [(None, "BACKEND_NONE")]
+    assert told[0].marked.width_px == 400
+    assert told[0].area_px2 == 40_000
+    assert summary.backend == "none"
+
+
+def test_a_region_that_cannot_be_is_refused_before_anything_is_computed(pipeline: Pipeline) -> None:
+    progress = Recorder()
+    options = GrowRegionOptions(polygon=CORNERS * 10)
+    with pytest.raises(PhotoError) as refused:
+        pipeline.grow_region(studio_portrait().read_bytes(), options, progress, lambda _result: pytest.fail("told"))
+    assert refused.value.reason is Reason.REGION_OUTSIDE_IMAGE
+    assert progress.stages == [Stage.DECODE]
 
 
 def test_no_picture_unless_asked_for(pipeline: Pipeline) -> None:
