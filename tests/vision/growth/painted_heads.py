@@ -47,7 +47,7 @@ def hair_pixels(strands: Array) -> RgbImage:
 def hairline_y(facts: Facts, x: Array | NDArray[np.int64]) -> Array:
     """Height of the hairline at `x`; far below the picture beside its ends."""
     line = np.array([(point.x_px, point.y_px) for point in facts.hairline.points])
-    return np.interp(x, line[:, 0], line[:, 1], left=1e4, right=1e4)
+    return np.asarray(np.interp(x, line[:, 0], line[:, 1], left=1e4, right=1e4), dtype=np.float64)
 
 
 @cache

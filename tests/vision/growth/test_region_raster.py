@@ -13,7 +13,8 @@ from vision.types import Points
 
 def star(centre: tuple[float, float], radii: list[float]) -> Points:
     angles = np.linspace(0, 2 * np.pi, len(radii), endpoint=False)
-    return np.column_stack([np.cos(angles), np.sin(angles)]) * np.array(radii)[:, None] + centre
+    unit = np.column_stack([np.cos(angles), np.sin(angles)])
+    return np.asarray(unit * np.array(radii)[:, None] + centre)
 
 
 def area_of(polygon: Points) -> float:

@@ -68,8 +68,9 @@ def test_all_that_is_known_moves_with_the_photo() -> None:
     assert np.array_equal(whole.rgb, facts.photo.rgb)
     assert half.rgb.shape == (SIDE_PX // 2, SIDE_PX // 2, 3)
     assert half.mm_per_px == pytest.approx(2 * (whole.mm_per_px or 0))
+    assert whole.hairline is not None
     assert half.hairline is not None
-    assert np.allclose(half.hairline, on_canvas(whole.hairline if whole.hairline is not None else [], 0.5))
+    assert np.allclose(half.hairline, on_canvas(whole.hairline, 0.5))
     assert np.allclose(landmarks_of(half).points, on_canvas(facts.landmarks.points, 0.5))
     # The parser's border between skin and hair lies at the hairline on both canvases.
     for scene in (whole, half):
