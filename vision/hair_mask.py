@@ -38,6 +38,8 @@ STRETCH = 0.8
 """The mask is full where a colour has gone this share of the way from the one side's mean to the other's."""
 SOFT = 0.02
 """Half the width of the parser's border where colours say nothing, in mesh heights."""
+LEAST_PX = 150
+"""Pixels of the raster, four cells of the logits: a smaller spot is the parser's doubt, on a bald head for instance."""
 _NOT_HAIR = (
     *(Label.LEFT_BROW, Label.RIGHT_BROW, Label.LEFT_EYE, Label.RIGHT_EYE),
     *(Label.LEFT_EAR, Label.RIGHT_EAR, Label.EYEGLASSES),
@@ -86,7 +88,7 @@ def hair_alpha(rgb: RgbImage, parsing: ParsingMap) -> Floats:
 
 def hair_matte(rgb: RgbImage, parsing: ParsingMap) -> HairMatte:
     """Learn the colours of the hair and of what surrounds it. `parsing` leads to the pixels of `rgb` (H, W, 3)."""
-    hair = parsing.labels == Label.HAIR
+    hair = _without_specks(parsing.labels == Label.HAIR)
     if not hair.any():
         return HairMatte(np.full((*hair.shape, 4), [0, 0, 0, _NOWHERE], dtype=np.float32))
     inside = border_distance(hair)
@@ -109,6 +111,12 @@ def in_picture(picture_from_map: NDArray[np.float64], side_px: int, picture: Rgb
     limits = np.array([[picture.shape[1]], [picture.shape[0]]]) - 0.5
     inside = ((places > -0.5) & (places < limits)).all(axis=0)
     return np.asarray(inside.reshape(side_px, side_px), dtype=np.float32)
+
+
+def _without_specks(hair: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    _, spots, stats, _ = cv2.connectedComponentsWithStats(hair.astype(np.uint8))
+    large: NDArray[np.bool_] = stats[:, cv2.CC_STAT_AREA] >= LEAST_PX
+    return np.asarray(hair & large[spots])
 
 
 def border_distance(inside: NDArray[np.bool_]) -> Floats:

@@ -21,7 +21,7 @@ from vision.hair_mask import Floats, border_distance, hair_matte, in_picture
 from vision.head import GLABELLA, Array, photo_axes
 from vision.parsing import RASTER_PX, sample
 from vision.png import encode_png
-from vision.types import Facts, HairlineState, Label, ParsingMap, Points, RgbImage
+from vision.types import FaceLandmarks, Facts, HairlineState, Label, ParsingMap, Points, RgbImage
 
 _LABELS: Mapping[FacePart, tuple[int, ...]] = {
     FacePart.SKIN: (Label.SKIN, Label.NOSE),
@@ -44,6 +44,11 @@ _OPEN_DEG = 6.0
 is seen."""
 _FAR = 3.0
 """So many times farther from the glabella than the outline of the mesh is beyond any head."""
+_EYES = (
+    (Label.RIGHT_EYE, (33, 7, 163, 144, 145, 153, 154, 155, 133, 173, 157, 158, 159, 160, 161, 246)),
+    (Label.LEFT_EYE, (263, 249, 390, 373, 374, 380, 381, 382, 362, 398, 384, 385, 386, 387, 388, 466)),
+)
+"""The mesh's outline of each eye. Behind glasses the parser sees glasses alone."""
 _ROWS = 512
 _SUBPIXEL_BITS = 4
 
@@ -70,7 +75,7 @@ class _Parts:
 
     def __init__(self, facts: Facts) -> None:
         self._hair = hair_matte(facts.photo.rgb, facts.parsing)
-        self._under_hair = _under_hair(facts.parsing)
+        self._under_hair = _under_hair(facts.parsing, facts.landmarks)
         self._forehead = _forehead(facts)
 
     def draw(self, parts: tuple[FacePart, ...], grid: _Grid) -> list[Floats]:
@@ -141,11 +146,17 @@ def _chained(second: NDArray[np.float64], first: NDArray[np.float64]) -> NDArray
     return both
 
 
-def _under_hair(parsing: ParsingMap) -> NDArray[np.uint8]:
-    """(h, w), most probable class but hair."""
+def _under_hair(parsing: ParsingMap, landmarks: FaceLandmarks) -> NDArray[np.uint8]:
+    """(h, w), most probable class but hair; eyes behind glasses are eyes."""
     below = parsing.probabilities[: Label.HAIR]
-    hat = parsing.probabilities[Label.HAT] > below.max(axis=0)
-    return np.where(hat, Label.HAT, below.argmax(axis=0)).astype(np.uint8)
+    labels = below.argmax(axis=0).astype(np.uint8)
+    labels[parsing.probabilities[Label.HAT] > below.max(axis=0)] = Label.HAT
+    glasses = labels == Label.EYEGLASSES
+    in_map = landmarks.points @ parsing.map_from_photo[:, :2].T + parsing.map_from_photo[:, 2]
+    for label, outline in _EYES:
+        eye = cv2.fillPoly(np.zeros_like(labels), [np.rint(in_map[list(outline)]).astype(np.int32)], 1)
+        labels[glasses & (eye > 0)] = label
+    return np.asarray(labels, dtype=np.uint8)
 
 
 def _smooth(inside: NDArray[np.bool_], grid: _Grid) -> Floats:
