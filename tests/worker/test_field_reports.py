@@ -19,12 +19,41 @@ from grpc_health.v1 import health_pb2
 from hair.worker.v1 import worker_service_pb2 as pb
 
 from hairmesh.wire import TOKEN_KEY
-from tests.worker.fakes import HOLDS, NO_FACE, OK, SPAWNS, FakePipeline
-from tests.worker.harness import QUICK, SERVING, TOKEN, Client, refused, running, started
+from tests.worker.fakes import HOLDS, NO_FACE, OK, SPAWNS, TAKES_1_S, FakePipeline
+from tests.worker.harness import PASSWORD, QUICK, SERVING, TOKEN, Client, refused, running, started
 from tests.worker.processes import ROOT, fake_worker, write_config
 
 WRITES_OFTEN = replace(QUICK, disk_free_period_s=0.02, disk_write_period_s=0.02)
 OURS = ("hairmesh", "edge", "worker", "vision")
+
+
+async def test_b21_a_configuration_that_changes_under_running_calls_fails_none_of_them(tmp_path: Path) -> None:
+    """Models are never rebuilt under a call: what a change needs beyond passwords waits for a restart."""
+    path = write_config(tmp_path / "w.json")
+    async with fake_worker(path) as (worker, client):
+        for change in range(30):
+            call = asyncio.ensure_future(client.measure(OK))
+            write_config(path, accept_passwords=[PASSWORD, f"another-{change}"], device=("cpu", "cuda")[change % 2])
+            await call
+        await worker.event("config_change_needs_restart", keys=["device"])
+        call = asyncio.ensure_future(client.measure(TAKES_1_S))
+        await client.until_slot(pb.SLOT_STATE_BUSY)
+        worker.signal(signal.SIGTERM)
+        assert (await call).HasField("measurements")
+        assert await worker.end() == 0
+
+
+async def test_b21_what_a_call_computes_with_is_closed_after_it(pipeline: FakePipeline) -> None:
+    async with running(pipeline.load) as (worker, client):
+        call = asyncio.ensure_future(client.measure(HOLDS))
+        await started(pipeline)
+        stopping = asyncio.ensure_future(worker.stop())
+        await client.until(lambda status: status.state == pb.SERVING_STATE_DRAINING)
+        assert not pipeline.closed
+        pipeline.release.set()
+        assert (await call).HasField("measurements")
+        assert await stopping
+        assert pipeline.closed
 
 
 def test_b44_nothing_forks_processes_are_started_anew() -> None:
