@@ -114,5 +114,5 @@ class Listener:
 
 
 def _close_made(made: Future[ClientConnection]) -> None:
-    if made.exception() is None:
+    if not made.cancelled() and made.exception() is None:
         made.result().close()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,6 +18,7 @@ from tests.fakes.comfyui_server import ComfyUiServer
 from tests.vision.growth.comfyui_jobs import (
     EXAMPLE,
     QUICK,
+    ROOT,
     Background,
     Recorder,
     grown,
@@ -270,6 +273,17 @@ def test_prompts_and_addresses_stay_out_of_the_log(server: ComfyUiServer, caplog
     said = json.dumps([record.getMessage() for record in caplog.records if record.name.startswith("vision")])
     assert Words().prompt not in said
     assert server.url not in said
+
+
+def test_the_fake_server_runs_as_a_process_of_its_own() -> None:
+    command = [sys.executable, "-m", "tests.fakes.comfyui_server", "--port", "0", "--node-s", "0", "--step-s", "0"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = json.loads(process.stdout.readline())["url"]
+        try:
+            assert hair_share(grown(url)) > 0.9
+        finally:
+            process.terminate()
 
 
 def test_no_thread_outlives_the_backend(server: ComfyUiServer) -> None:
