@@ -16,7 +16,7 @@ from vision.growth.strands.field import growth_field, spread
 from vision.growth.strands.own_hair import look_at_hair
 from vision.growth.strands.plot import Floats, Plot, distance_mm, survey
 from vision.growth.strands.quilt import Quilt
-from vision.growth.strands.strokes import draw_strands, strand_noise
+from vision.growth.strands.strokes import Strands, draw_strands, strand_noise
 from vision.types import Progress, RgbImage
 
 ROOTED_MM = (-2.6, 1.6)
@@ -64,18 +64,17 @@ class LocalGrowth:
         coarse_field = growth_field(coarse, own)
         field = coarse.frame.resampled(coarse_field, plot.frame)
         progress.step()
-        noise = strand_noise(field, NOISE_MM / plot.mm, rng)
+        noise = strand_noise(field, NOISE_MM / plot.mm, own.blur_px, rng)
         depth_mm = plot.depth_mm + _raggedness(plot, rng)
         join = _join(plot, noise)
         progress.step()
         full = np.maximum(spread(own.fullness[..., None], own.edge, coarse.mm), LEAST_FULLNESS)
         fullness = coarse.frame.resampled(full, plot.frame)
-        length_mm = STRAND_MM[0] + (STRAND_MM[1] - STRAND_MM[0]) * own.curliness
         strands = draw_strands(
             plot,
             field,
             _rise(depth_mm, ROOTED_MM) ** ROOTED_POWER * join * fullness**ROOTED_FULLNESS,
-            length_mm=length_mm,
+            length_mm=_of(STRAND_MM, own.curliness),
             curliness=own.curliness,
             blur_px=own.blur_px,
             rng=rng,
@@ -84,16 +83,10 @@ class LocalGrowth:
         closed = _between(depth_mm, CLOSED_MM) * join * fullness**CLOSED_FULLNESS
         cover = 1 - (1 - strands.cover) * (1 - closed)
         dense = quilt.cover(cover > 0.02, coarse_field, noise, rng, progress)
-        light = coarse.frame.resampled(quilt.light, plot.frame)
-        contrast = _contrast(plot, light)
-        single = light * strands.tone[..., None]
-        hair = single + _between(depth_mm, TEXTURED_MM)[..., None] * (dense - single)
-        rooted = ROOT_SHADE[0] + (ROOT_SHADE[1] - ROOT_SHADE[0]) * contrast
-        hair *= 1 - rooted * (1 - _between(depth_mm, ROOT_SHADE_MM))[..., None]
-        darkest = SHADE[0] + (SHADE[1] - SHADE[0]) * contrast
-        shade = 1 - darkest * cv2.GaussianBlur(strands.cover, (0, 0), SHADE_MM / plot.mm)
-        ground = plot.rgb * shade[..., None]
-        painted = ground + cover[..., None] * (hair - ground)
+        contrast = _contrast(plot, quilt.light)
+        hair = _coloured(quilt.light * strands.tone[..., None], dense, depth_mm, contrast)
+        skin = _shaded(plot, strands, contrast)
+        painted = skin + cover[..., None] * (hair - skin)
         canvas = job.scene.rgb.copy()
         canvas[plot.window] = np.clip(np.rint(painted * 255), 0, 255).astype(np.uint8)
         return canvas
@@ -113,6 +106,26 @@ def _between(values: Floats, limits: tuple[float, float]) -> Floats:
     share = _rise(values, limits)
     smooth: Floats = share * share * (3 - 2 * share)
     return smooth
+
+
+def _coloured(single: Floats, dense: Floats, depth_mm: Floats, contrast: float) -> Floats:
+    """Colour of the hair (h, w, 3): of strands alone at the front, of the dense cover behind, darker near its roots."""
+    hair = single + _between(depth_mm, TEXTURED_MM)[..., None] * (dense - single)
+    near_roots = 1 - _between(depth_mm, ROOT_SHADE_MM)
+    coloured: Floats = hair * (1 - _of(ROOT_SHADE, contrast) * near_roots)[..., None]
+    return coloured
+
+
+def _shaded(plot: Plot, strands: Strands, contrast: float) -> Floats:
+    """Colour of the skin between the roots (h, w, 3)."""
+    near_hair = cv2.GaussianBlur(strands.cover, (0, 0), SHADE_MM / plot.mm)
+    shaded: Floats = plot.rgb * (1 - _of(SHADE, contrast) * near_hair)[..., None]
+    return shaded
+
+
+def _of(limits: tuple[float, float], share: float) -> float:
+    """From the first (0) to the second (1)."""
+    return limits[0] + (limits[1] - limits[0]) * share
 
 
 def _contrast(plot: Plot, light: Floats) -> float:

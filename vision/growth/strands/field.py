@@ -25,10 +25,13 @@ where directions part or meet it goes neither way."""
 
 
 def spread(values: Floats, weight: Floats, cell_mm: float) -> Floats:
-    """Values (h, w, n) known with a weight (h, w), everywhere: where unknown, a mean of the nearest known ones."""
+    """Values (h, w, n) known with a weight (h, w), everywhere: where unknown, a mean of the nearest known ones.
+
+    0 where nothing is known at all.
+    """
     known = np.dstack([values * weight[..., None], weight]).astype(np.float32)
     total = known.reshape(-1, known.shape[-1]).sum(axis=0)
-    filled = np.broadcast_to(total[:-1] / total[-1], values.shape).astype(np.float32)
+    filled = np.broadcast_to(total[:-1] / max(float(total[-1]), 1e-9), values.shape).astype(np.float32)
     for reach in REACHES_MM:
         near = _blurred(known, reach / cell_mm)
         share = near[..., -1:]

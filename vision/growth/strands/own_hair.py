@@ -22,6 +22,8 @@ SHINE_MM = 0.8
 """A strand may shine; a place is judged by its mean over so much (standard deviation)."""
 LEAST_OWN_MM2 = 150.0
 """Less hair than this has too few places to take texture from: a strip of 30 × 5 mm over each ear is more."""
+LEAST_SHARE = 0.2
+"""Less than this part of the region's own area would have to come again everywhere."""
 LEAST_CELLS = 50
 """Fewer cells of skin or hair say nothing about its colour."""
 COLOUR_FLOOR = 0.02
@@ -68,7 +70,7 @@ def look_at_hair(rgb: RgbImage, coarse: Coarse) -> OwnHair:
     inner = cv2.erode(likely.astype(np.uint8), kernel, borderType=cv2.BORDER_REPLICATE) > 0
     hairiness = _hairiness(coarse, likely)
     sure = inner & (coarse.region < 0.01) & (hairiness > HAIR_COLOURED)
-    if float(sure.sum()) * coarse.mm**2 < LEAST_OWN_MM2:
+    if float(sure.sum()) < max(LEAST_OWN_MM2 / coarse.mm**2, LEAST_SHARE * float(coarse.region.sum())):
         raise GrowthUnavailableError(GrowthReason.NO_OWN_HAIR, "hardly any hair is to be seen")
     weight = sure.astype(np.float32)
     grey = _grey(rgb, coarse)

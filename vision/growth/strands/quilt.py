@@ -32,8 +32,8 @@ PLACES = 3000
 CANDIDATES = 100
 NEAR_MM = 40.0
 """Candidates come from about so far away (standard deviation), if there are any."""
-SAMPLES = 19
-"""Side of the grid on which candidates are compared."""
+SAMPLE_MM = 0.7
+"""Step of the grid on which candidates are compared."""
 WHOLE_TURN = 0.3
 """Hair of this coherence is turned fully; curls have no direction that they could be turned into."""
 TURN_WEIGHT = 0.004
@@ -53,9 +53,9 @@ BLACK = 0.03
 """Added to both brightnesses: what is nearly black is not brightened, that would only show its noise."""
 TINT = (0.85, 1.18)
 """Least and greatest change of a colour beyond that."""
-SOFT = 0.25
+SOFT = 0.3
 """Width of a patch's soft border, in radii."""
-RAGGED = 0.6
+RAGGED = 0.4
 """How far strand-like noise moves that border, in its own width."""
 STEP_EVERY = 8
 
@@ -80,8 +80,7 @@ class Quilt:
         self._coarse = coarse
         self._plot = plot
         self._sources = _find_sources(coarse, own, rng)
-        self.light = spread(coarse.rgb, own.sure, coarse.mm)
-        """(h, w, 3) on the coarse raster, slowly varying colour of hair, continued over the region."""
+        self._light = spread(coarse.rgb, own.sure, coarse.mm)
         share = cv2.GaussianBlur(own.sure, (0, 0), LIGHT_MM / coarse.mm)[..., None]
         near = cv2.GaussianBlur(coarse.rgb * own.sure[..., None], (0, 0), LIGHT_MM / coarse.mm)
         self._own_light = np.asarray(near / np.maximum(share, 1e-3), dtype=np.float32)
@@ -89,7 +88,9 @@ class Quilt:
         self._seen = coarse.rgb.copy()
         self._used = np.zeros_like(own.sure)
         self._covered = np.zeros_like(plot.region)
-        self._picture = coarse.frame.resampled(self.light, plot.frame)
+        self.light = coarse.frame.resampled(self._light, plot.frame)
+        """(h, w, 3) on the plot, slowly varying colour of hair, continued over the region."""
+        self._picture = self.light.copy()
 
     def cover(
         self, wanted: NDArray[np.bool_], field: Floats, noise: Floats, rng: np.random.Generator, progress: Progress
@@ -132,22 +133,23 @@ class Quilt:
         sources, cell_mm = self._sources, self._coarse.mm
         away_mm = np.linalg.norm(sources.places - at, axis=1) * cell_mm
         chance = np.exp(-0.5 * (away_mm / NEAR_MM) ** 2) + 1e-4
-        count = min(CANDIDATES, len(chance))
-        chosen = rng.choice(len(chance), size=count, replace=False, p=chance / chance.sum())
+        up_to = np.cumsum(chance)
+        chosen = np.searchsorted(up_to[:-1], rng.uniform(0, up_to[-1], CANDIDATES))
         places = sources.places[chosen]
         towards = np.arctan2(direction[1], direction[0])
         turn = _axial(towards - sources.angle[chosen]) * np.clip(sources.coherence[chosen] / WHOLE_TURN, 0, 1)
 
-        offsets = np.linspace(-1, 1, SAMPLES) * sources.radius_mm / cell_mm
+        samples = 2 * round(sources.radius_mm / SAMPLE_MM) + 1
+        offsets = np.linspace(-1, 1, samples) * sources.radius_mm / cell_mm
         x, y = np.meshgrid(offsets, offsets)
         cosine, sine = np.cos(turn)[:, None, None], np.sin(turn)[:, None, None]
         from_x = places[:, 0, None, None] + cosine * x + sine * y
         from_y = places[:, 1, None, None] - sine * x + cosine * y
-        light_there, light_here = self._own_light[places[:, 1], places[:, 0]], self.light[at[1], at[0]]
+        light_there, light_here = self._own_light[places[:, 1], places[:, 0]], self._light[at[1], at[0]]
         there = _relit(_at(self._coarse.rgb, from_x, from_y), light_there[:, None, None, :], light_here)
         here, known = _at(self._seen, at[0] + x, at[1] + y), _at(self._known, at[0] + x, at[1] + y)
         known = known * (np.hypot(x, y) <= offsets[-1])
-        overlap = (((there - here) ** 2).mean(axis=-1) * known).sum(axis=(1, 2)) / max(float(known.sum()), SAMPLES)
+        overlap = (((there - here) ** 2).mean(axis=-1) * known).sum(axis=(1, 2)) / max(float(known.sum()), samples)
         few = np.s_[:, ::LIGHT_EVERY, ::LIGHT_EVERY]
         lit = ((_at(self._own_light, from_x[few], from_y[few]) - light_here) ** 2).mean(axis=(1, 2, 3))
         used = self._used[places[:, 1], places[:, 0]]
@@ -161,23 +163,24 @@ class Quilt:
         high = np.minimum(np.ceil(centre + radius) + 1, self._picture.shape[1::-1]).astype(int)
         if (high <= low).any():
             return
-        x, y = np.meshgrid(np.arange(low[0], high[0]) - centre[0], np.arange(low[1], high[1]) - centre[1])
-        origin = self._coarse.frame.to_canvas(source)
-        from_x = (origin[0] + np.cos(turn) * x + np.sin(turn) * y).astype(np.float32)
-        from_y = (origin[1] - np.sin(turn) * x + np.cos(turn) * y).astype(np.float32)
-        hair = cv2.remap(self._rgb, from_x, from_y, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REFLECT_101) / np.float32(
-            255
-        )
-        there = self._coarse.frame.from_canvas(np.stack([from_x, from_y], axis=-1))
-        here = self._coarse.frame.from_canvas(self._plot.frame.to_canvas(np.stack([x, y], axis=-1) + centre))
-        hair = _relit(hair, _smooth_at(self._own_light, there), _smooth_at(self.light, here))
+        window, size = (slice(low[1], high[1]), slice(low[0], high[0])), (high - low).tolist()
+        cosine, sine = np.cos(turn), np.sin(turn)
+        rotation = np.array([[cosine, sine], [-sine, cosine]])
+        offset = rotation @ (low - centre)
+        flags = cv2.INTER_CUBIC | cv2.WARP_INVERSE_MAP
+        from_canvas = np.column_stack([rotation, self._coarse.frame.to_canvas(source) + offset])
+        hair = cv2.warpAffine(self._rgb, from_canvas, size, flags=flags, borderMode=cv2.BORDER_REFLECT_101)
+        from_cells = np.column_stack([rotation / self._coarse.frame.step, source + offset / self._coarse.frame.step])
+        flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+        light = cv2.warpAffine(self._own_light, from_cells, size, flags=flags, borderMode=cv2.BORDER_REPLICATE)
+        relit = _relit(hair / np.float32(255), np.asarray(light, dtype=np.float32), self.light[window])
 
-        window = (slice(low[1], high[1]), slice(low[0], high[0]))
-        inside = 1 - np.hypot(x, y) / radius
+        x, y = np.arange(low[0], high[0]) - centre[0], np.arange(low[1], high[1]) - centre[1]
+        inside = (1 - np.hypot(x, y[:, None]) / radius).astype(np.float32)
         over = np.clip(inside / SOFT + RAGGED * noise[window] - RAGGED, 0, 1) * (inside > 0)
         covered = self._covered[window]
         share = over / np.maximum(over + (1 - over) * covered, 1e-6)
-        self._picture[window] += share[..., None].astype(np.float32) * (hair - self._picture[window])
+        self._picture[window] += share[..., None] * (relit - self._picture[window])
         self._covered[window] = np.maximum(covered, over)
 
     def _remember(self, at: Places) -> None:
@@ -224,13 +227,6 @@ def _at(values: Floats, x: Array, y: Array) -> Floats:
     column = np.clip(np.round(x), 0, values.shape[1] - 1).astype(np.intp)
     row = np.clip(np.round(y), 0, values.shape[0] - 1).astype(np.intp)
     return values[row, column]
-
-
-def _smooth_at(values: Floats, places: Points) -> Floats:
-    """Values (h, w, n) of a raster at places (H, W, 2) of it, interpolated."""
-    x, y = np.moveaxis(places.astype(np.float32), -1, 0)
-    found = cv2.remap(values, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-    return np.asarray(found, dtype=np.float32)
 
 
 def _axial(angle: Array) -> Array:

@@ -26,7 +26,6 @@ BEND_PER_MM = (0.03, 0.5)
 """Curvature of their own (standard deviation, radians): of straight hair, of tight curls."""
 THIN = 0.6
 """Length and width of the foremost hairs, against dense ones."""
-NOISE_BLUR_PX = 0.7
 SPLAT_PX = 0.4
 """Blur (standard deviation) that comes from sharing a point among four pixels."""
 STEP_EVERY = 16
@@ -42,8 +41,8 @@ class Strands:
     """Mean brightness of the strands there against that of the hair: about 1."""
 
 
-def strand_noise(field: Floats, length_px: float, rng: np.random.Generator) -> Floats:
-    """(h, w), noise drawn out along the growth field (h, w, 2): mean 0, standard deviation 1."""
+def strand_noise(field: Floats, length_px: float, blur_px: float, rng: np.random.Generator) -> Floats:
+    """(h, w), blurred noise drawn out along the growth field (h, w, 2): mean 0, standard deviation 1."""
     height, width = field.shape[:2]
     white = rng.standard_normal((height, width)).astype(np.float32)
     total = white.copy()
@@ -56,7 +55,7 @@ def strand_noise(field: Floats, length_px: float, rng: np.random.Generator) -> F
             along = cv2.remap(field, x, y, cv2.INTER_NEAREST, borderMode=cv2.BORDER_REPLICATE)
             x, y = x + ahead * along[..., 0], y + ahead * along[..., 1]
             total += cv2.remap(white, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101)
-    smooth = np.asarray(cv2.GaussianBlur(total, (0, 0), NOISE_BLUR_PX), dtype=np.float32)
+    smooth = np.asarray(cv2.GaussianBlur(total, (0, 0), blur_px), dtype=np.float32)
     noise: Floats = (smooth - smooth.mean()) / smooth.std()
     return noise
 
