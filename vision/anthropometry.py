@@ -6,8 +6,9 @@ between the temples, and `px` equals what a ruler on a frontal photo shows.
 
 Each mm value has two intervals of 95 %. Its relative half-widths add as squares: those of the scale (population, fit,
 pose), where the two end points may lie (`POINT_SD`, and the hairline's own edge), an error of the head pose
-(`POSE_SD_DEG`), and perspective (what lies behind the irises looks smaller; see `CAMERA_MM`). They tell of the face as
-it was: a smile that widens mouth and nose is no error of theirs.
+(`POSE_SD_DEG`), and perspective: what lies behind the irises by `d` looks smaller by d over the camera's distance. That
+distance is known too badly to correct millimetres for it (see `vision.perspective`); ratios are given both ways. The
+intervals tell of the face as it was: a smile that widens mouth and nose is no error of theirs.
 """
 
 from __future__ import annotations
@@ -19,14 +20,13 @@ import numpy as np
 
 from vision.face_points import FacePoints, face_points
 from vision.norms import NORMS
-from vision.photo_warnings import NEAR_EYES_SHARE
+from vision.perspective import NEAR_MM, PORTRAIT_MM, as_in_portrait, camera_mm
 from vision.types import (
     FaceLandmarks,
     FaceShape,
     FaceShapeClass,
     Hairline,
     Interval,
-    IntervalCauses,
     IntervalCausesMm,
     Measurement,
     Scale,
@@ -56,11 +56,6 @@ ON_THE_HAIRLINE = {"trichion", "hairline", "recess", "recess_foot"}
 """These are as certain as the hairline's edge is sharp."""
 
 POSE_SD_DEG = {"yaw": 1.5, "pitch": 1.5}
-CAMERA_MM = 1500.0
-NEAR_CAMERA_MM = 550.0
-"""Distance of the camera, as portraits are taken, and of one from which the PERSPECTIVE warning is given. A point
-behind the irises by `d` looks smaller by d over this. It is not corrected for, as the distance is not known, but stands
-in the interval."""
 Z95 = 1.96
 
 NO_SCALE = "NO_SCALE"
@@ -108,10 +103,6 @@ LENGTHS: tuple[Length, ...] = (
     Length("temple_recession.right", DOWN, "right_recess", "right_recess_foot"),
 )
 
-_FACE_WIDTH, _PUPILS = (
-    next(each for each in LENGTHS if each.name == name) for name in ("face_width", "pupillary_distance")
-)
-
 ANGLE = "golden_triangle_angle"
 
 RATIO_OF: Mapping[str, str] = {
@@ -134,15 +125,31 @@ RATIO_OF: Mapping[str, str] = {
 """What each ratio divides by, for a name or its part before the dot; `palpebral_width` is the mean of both eyes."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """Everything that all quantities of one face are made from."""
+
+    face: FacePoints
+    scale: Scale
+    camera_mm: float
+    px: Mapping[str, float]
+    """Lengths by name; those whose ends are not seen are not there."""
+    in_portrait_px: Mapping[str, float]
+    """The same as a camera at the distance of portraits would show them."""
+
+
 def measure_face(landmarks: FaceLandmarks, hairline: Hairline, scale: Scale) -> dict[str, Measurement]:
     """All quantities by dotted name, as the fields of `hair.analysis.v1.Measurements`; none is ever left out."""
     face = face_points(landmarks, hairline)
+    distance_mm = camera_mm(landmarks)
     px = {
         length.name: _px(face, length)
         for length in LENGTHS
         if length.first not in face.missing and length.second not in face.missing
     }
-    found = {length.name: _measured(length, face, px, scale) for length in LENGTHS}
+    in_portrait_px = {name: as_in_portrait(name, value, distance_mm) for name, value in px.items()}
+    measured = _Measured(face, scale, distance_mm, px, in_portrait_px)
+    found = {length.name: _quantity(length, measured) for length in LENGTHS}
     found[ANGLE] = _golden_triangle(face)
     return found
 
@@ -152,25 +159,26 @@ def _px(face: FacePoints, length: Length) -> float:
     return float((face.at[length.second] - face.at[length.first]) @ direction)
 
 
-def _measured(length: Length, face: FacePoints, px_by_name: Mapping[str, float], scale: Scale) -> Measurement:
+def _quantity(length: Length, measured: _Measured) -> Measurement:
+    face, mm_per_px = measured.face, measured.scale.mm_per_px
     ratio_of = RATIO_OF[length.name.split(".", maxsplit=1)[0]]
     norms = NORMS.get(length.name, ())
-    if length.name not in px_by_name:
+    if length.name not in measured.px:
         reason = face.missing.get(length.first) or face.missing[length.second]
         return Measurement(ratio_of=ratio_of, norms=norms, unavailable_reason=reason)
-    px = px_by_name[length.name]
-    whole = _whole(ratio_of, px_by_name)
+    px = measured.px[length.name]
     known = Measurement(
         px=px,
-        ratio=None if whole is None else px / whole,
+        ratio=_ratio(length.name, ratio_of, measured.px),
+        ratio_perspective_corrected=_ratio(length.name, ratio_of, measured.in_portrait_px),
         ratio_of=ratio_of,
         norms=norms,
         line=tuple((float(face.at[end][0]), float(face.at[end][1])) for end in (length.first, length.second)),
     )
-    if scale.mm_per_px is None:
+    if mm_per_px is None:
         return replace(known, unavailable_reason=NO_SCALE)
-    mm = px * scale.mm_per_px
-    causes = _causes_mm(length, face, scale.causes, mm, scale.mm_per_px)
+    mm = px * mm_per_px
+    causes = _causes_mm(length, measured, mm, mm_per_px)
     same_person, total = causes.same_person_mm, causes.total_mm
     return replace(
         known,
@@ -181,35 +189,31 @@ def _measured(length: Length, face: FacePoints, px_by_name: Mapping[str, float],
     )
 
 
-def _whole(ratio_of: str, lengths: Mapping[str, float]) -> float | None:
-    """The length a ratio divides by, if it was measured and is not nil."""
+def _ratio(name: str, ratio_of: str, lengths: Mapping[str, float]) -> float | None:
+    """Of two lengths by name; None where the one to divide by was not measured or is nil."""
     if ratio_of == "palpebral_width":
-        return (lengths["palpebral_width.left"] + lengths["palpebral_width.right"]) / 2
-    return lengths.get(ratio_of) or None
+        whole = (lengths["palpebral_width.left"] + lengths["palpebral_width.right"]) / 2
+    else:
+        whole = lengths.get(ratio_of, 0.0)
+    return lengths[name] / whole if whole else None
 
 
-def _causes_mm(
-    length: Length, face: FacePoints, scale: IntervalCauses, mm: float, mm_per_px: float
-) -> IntervalCausesMm:
+def _causes_mm(length: Length, measured: _Measured, mm: float, mm_per_px: float) -> IntervalCausesMm:
     """What makes up the 95 % interval of a length of `mm`: the scale's part, end points, pose, perspective."""
+    face, scale = measured.face, measured.scale.causes
     a, b = face.at[length.first], face.at[length.second]
     points = np.hypot(_point_sd_mm(length.first, face, mm_per_px), _point_sd_mm(length.second, face, mm_per_px))
     # A head turned by a small angle more moves a length by what lies in depth between its ends.
     between = abs(float((b - a) @ face.axes.back)) * mm_per_px
     turned = between * np.sin(np.radians(POSE_SD_DEG["yaw" if length.axis == LATERAL else "pitch"]))
     behind = abs(float((a[2] + b[2]) / 2 - face.eye_depth_px)) * mm_per_px
-    perspective = mm * behind / _camera_mm(face)
+    perspective = mm * behind / (measured.camera_mm if measured.camera_mm < NEAR_MM else PORTRAIT_MM)
     return IntervalCausesMm(
         population_mm=mm * scale.population_pct / 100,
         fit_mm=mm * scale.fit_pct / 100,
         pose_mm=float(np.sqrt((mm * scale.pose_pct / 100) ** 2 + (Z95 * turned) ** 2 + perspective**2)),
         segmentation_mm=float(Z95 * points),
     )
-
-
-def _camera_mm(face: FacePoints) -> float:
-    near = _px(face, _PUPILS) > NEAR_EYES_SHARE * _px(face, _FACE_WIDTH)
-    return NEAR_CAMERA_MM if near else CAMERA_MM
 
 
 def _point_sd_mm(name: str, face: FacePoints, mm_per_px: float) -> float:
@@ -243,7 +247,8 @@ OUTLINE: tuple[tuple[str, str, float, float], ...] = (
     ("jaw_to_width", "jaw_width", 0.79, 0.02),
     ("temple_to_width", "temple_width", 0.95, 0.016),
 )
-"""Proportions of the outline as measured here on portraits of adults: with other points or another mesh they differ."""
+"""Proportions of the outline as measured here on portraits of adults: with other points or another mesh they differ.
+Each is the `ratio_perspective_corrected` of that measurement."""
 
 SHAPES: Mapping[FaceShapeClass, tuple[float, float, float]] = {
     FaceShapeClass.OVAL: (0.0, 0.0, 0.0),
@@ -258,12 +263,11 @@ SHAPES: Mapping[FaceShapeClass, tuple[float, float, float]] = {
 
 
 def face_shape(measurements: Mapping[str, Measurement]) -> FaceShape | None:
-    """Class of the outline; None where a length it needs was not measured (a hidden hairline)."""
-    width = measurements["face_width"].px
-    lengths = [measurements[name].px for _, name, _, _ in OUTLINE]
-    if not width or any(length is None for length in lengths):
+    """Class of the outline as portraits show it; None where a length it needs was not measured (a hidden hairline)."""
+    found = {ratio: measurements[name].ratio_perspective_corrected for ratio, name, _, _ in OUTLINE}
+    ratios = {ratio: value for ratio, value in found.items() if value is not None}
+    if len(ratios) < len(OUTLINE):
         return None
-    ratios = {ratio: (length or 0.0) / width for (ratio, *_), length in zip(OUTLINE, lengths, strict=True)}
     face = np.array([(ratios[ratio] - mean) / sd for ratio, _, mean, sd in OUTLINE])
     distances = {shape: float(np.linalg.norm(face - typical)) for shape, typical in SHAPES.items()}
     nearest, second = sorted(distances, key=distances.__getitem__)[:2]

@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from vision.perspective import NEAR_MM, camera_mm
 from vision.scale import GLASSES_SHARE, glasses_share
 from vision.types import FaceLandmarks, Label, ParsingMap, Photo, PhotoWarning
 
@@ -17,10 +18,6 @@ of the test pictures 0.18 to 0.22, the infant 0.27."""
 CHILD_MIDFACE_SHARE = 0.63
 """Height from the root of the nose to its base over pupillary distance: the middle of the face grows last. Adults of
 the test pictures 0.66 to 0.90 (mean 0.78), the boy 0.60."""
-NEAR_EYES_SHARE = 0.502
-"""Pupillary distance over face width. The outline of the face lies some 6 cm behind the pupils, so it shrinks against
-them when the camera comes near: by 4 % at 150 cm, by 11 % at 55 cm. Ten people: 0.459 to 0.500 in studio portraits,
-0.470 to 0.536 as selfies of the same ten, 0.031 more on average."""
 PEOPLES_IRIS_SHARE = (0.075, 0.115)
 """Iris diameter over face width: 11.7 mm over 100 mm in infants, over 150 in the broadest adults. Outside of it the
 eyes are not those of a person: painted, drawn, a doll's. People of the test pictures 0.081 to 0.109."""
@@ -53,13 +50,12 @@ def _of_proportions(landmarks: FaceLandmarks) -> Iterator[PhotoWarning]:
     iris_share = iris / pupils
     midface_share = _distance(spatial, _NOSE_ROOT, _SUBNASALE) / pupils
     face_width = _distance(spatial, *_ZYGIA)
-    eyes_share = pupils / face_width
     if iris_share > CHILD_IRIS_SHARE:
         yield _warning("CHILD", iris_share, CHILD_IRIS_SHARE)
     elif midface_share < CHILD_MIDFACE_SHARE:
         yield _warning("CHILD", midface_share, CHILD_MIDFACE_SHARE)
-    if eyes_share > NEAR_EYES_SHARE:
-        yield _warning("PERSPECTIVE", eyes_share, NEAR_EYES_SHARE)
+    if (distance_mm := camera_mm(landmarks)) < NEAR_MM:
+        yield PhotoWarning("PERSPECTIVE", round(distance_mm, -1), NEAR_MM, "mm")
     low, high = PEOPLES_IRIS_SHARE
     if not low <= (share := iris / face_width) <= high:
         yield _warning("NOT_A_PHOTO", share, low if share < low else high)

@@ -350,6 +350,9 @@ class Measurement:
     interval_same_person_mm: Interval | None = None
     causes_mm: IntervalCausesMm | None = None
     ratio: float | None = None
+    """As the photo shows it."""
+    ratio_perspective_corrected: float | None = None
+    """As a camera at the distance of portraits would show it; see `vision.perspective`."""
     ratio_of: str = ""
     angle_deg: float | None = None
     norms: tuple[Norm, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from pathlib import Path
 
 from bench.harness import ROOT
@@ -18,8 +19,16 @@ HIDDEN = ("portraits/synthetic_07.jpg", "portraits/synthetic_11.jpg", "portraits
 
 
 def path_of(picture: str) -> Path:
-    """File of a picture by the name it has in the marks."""
-    return SHARED / picture if picture.startswith("portraits/") else resolve(picture)
+    """File of a picture by the name it has in the marks; `openpeople/P001/amateur_selfie` is another than the studio
+    portrait `openpeople/P001`.
+    """
+    if picture.startswith("portraits/"):
+        return SHARED / picture
+    collection, *rest = picture.split("/")
+    if collection == "openpeople" and len(rest) > 1:
+        person, name = rest
+        return Path(str(files("openpeople") / "data" / "curated" / person / "assets" / f"{name}.jpg"))
+    return resolve(picture)
 
 
 def read_photo(picture: str) -> Photo:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -249,13 +250,16 @@ def test_norms_belong_to_measurements_and_name_their_source() -> None:
         assert all(norm.unit in {"mm", "ratio", "deg"} for norm in norms)
 
 
+def with_outline(typical: Iterable[float]) -> dict[str, Measurement]:
+    return {
+        name: Measurement(ratio_perspective_corrected=mean + sd * at)
+        for (_, name, mean, sd), at in zip(OUTLINE, typical, strict=True)
+    }
+
+
 @pytest.mark.parametrize("shape", list(FaceShapeClass))
 def test_each_class_recognises_its_typical_outline(shape: FaceShapeClass) -> None:
-    width = 700.0
-    lengths = {
-        name: width * (mean + sd * typical) for (_, name, mean, sd), typical in zip(OUTLINE, SHAPES[shape], strict=True)
-    }
-    found = face_shape({"face_width": Measurement(px=width)} | {n: Measurement(px=px) for n, px in lengths.items()})
+    found = face_shape(with_outline(SHAPES[shape]))
     assert found is not None
     assert found.shape is shape
     assert found.confidence == pytest.approx(1)
@@ -264,8 +268,7 @@ def test_each_class_recognises_its_typical_outline(shape: FaceShapeClass) -> Non
 
 def test_between_two_classes_nothing_is_certain() -> None:
     half_way = np.mean([SHAPES[FaceShapeClass.OVAL], SHAPES[FaceShapeClass.OBLONG]], axis=0)
-    lengths = {name: 700 * (mean + sd * at) for (_, name, mean, sd), at in zip(OUTLINE, half_way, strict=True)}
-    found = face_shape({"face_width": Measurement(px=700)} | {n: Measurement(px=px) for n, px in lengths.items()})
+    found = face_shape(with_outline(half_way))
     assert found is not None
     assert found.confidence == pytest.approx(0, abs=1e-9)
 

@@ -91,6 +91,7 @@ QUANTITY = Measurement(
     interval_same_person_mm=Interval(1.9, 2.1),
     causes_mm=IntervalCausesMm(0.17, 0.05, 0.05, 0.07),
     ratio=0.5,
+    ratio_perspective_corrected=0.3,
     ratio_of="face_height",
     angle_deg=30.0,
     norms=(Norm(1.0, 3.0, "mm", "adults", "somebody 2020"),),

@@ -118,6 +118,7 @@ def to_measurement(quantity: Measurement) -> measure_pb2.Measurement:
         interval_same_person_mm=to_interval(quantity.interval_same_person_mm),
         causes_mm=_causes_mm(quantity.causes_mm),
         ratio=quantity.ratio,
+        ratio_perspective_corrected=quantity.ratio_perspective_corrected,
         ratio_of=quantity.ratio_of,
         angle_deg=quantity.angle_deg,
         norms=[

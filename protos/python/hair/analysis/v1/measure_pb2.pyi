@@ -498,6 +498,7 @@ class Measurement(_message.Message):
     NORMS_FIELD_NUMBER: _builtins.int
     UNAVAILABLE_REASON_FIELD_NUMBER: _builtins.int
     CAUSES_MM_FIELD_NUMBER: _builtins.int
+    RATIO_PERSPECTIVE_CORRECTED_FIELD_NUMBER: _builtins.int
     px: _builtins.float
     """Length in the photo, in pixels, corrected for head pose; absent for angles and ratios."""
     mm: _builtins.float
@@ -510,6 +511,10 @@ class Measurement(_message.Message):
     """Angle, in degrees; absent for lengths."""
     unavailable_reason: _builtins.str
     """UPPER_SNAKE reason why there is no value, such as `HAIRLINE_OCCLUDED`; empty when there is one."""
+    ratio_perspective_corrected: _builtins.float
+    """`ratio` as a camera at 1.5 m would show it, without unit: corrected for the camera's distance as the face tells it.
+    The same as `ratio` where that is 1.5 m or more.
+    """
     @_builtins.property
     def interval_mm(self) -> _common_pb2.Interval:
         """95 % interval of `mm` with all causes, in mm."""
@@ -539,10 +544,11 @@ class Measurement(_message.Message):
         norms: _abc.Iterable[Global___Norm] | None = ...,
         unavailable_reason: _builtins.str = ...,
         causes_mm: Global___IntervalCausesMm | None = ...,
+        ratio_perspective_corrected: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_angle_deg", b"_angle_deg", "_mm", b"_mm", "_px", b"_px", "_ratio", b"_ratio", "angle_deg", b"angle_deg", "causes_mm", b"causes_mm", "interval_mm", b"interval_mm", "interval_same_person_mm", b"interval_same_person_mm", "mm", b"mm", "px", b"px", "ratio", b"ratio"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_angle_deg", b"_angle_deg", "_mm", b"_mm", "_px", b"_px", "_ratio", b"_ratio", "_ratio_perspective_corrected", b"_ratio_perspective_corrected", "angle_deg", b"angle_deg", "causes_mm", b"causes_mm", "interval_mm", b"interval_mm", "interval_same_person_mm", b"interval_same_person_mm", "mm", b"mm", "px", b"px", "ratio", b"ratio", "ratio_perspective_corrected", b"ratio_perspective_corrected"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_angle_deg", b"_angle_deg", "_mm", b"_mm", "_px", b"_px", "_ratio", b"_ratio", "angle_deg", b"angle_deg", "causes_mm", b"causes_mm", "interval_mm", b"interval_mm", "interval_same_person_mm", b"interval_same_person_mm", "mm", b"mm", "norms", b"norms", "px", b"px", "ratio", b"ratio", "ratio_of", b"ratio_of", "unavailable_reason", b"unavailable_reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_angle_deg", b"_angle_deg", "_mm", b"_mm", "_px", b"_px", "_ratio", b"_ratio", "_ratio_perspective_corrected", b"_ratio_perspective_corrected", "angle_deg", b"angle_deg", "causes_mm", b"causes_mm", "interval_mm", b"interval_mm", "interval_same_person_mm", b"interval_same_person_mm", "mm", b"mm", "norms", b"norms", "px", b"px", "ratio", b"ratio", "ratio_of", b"ratio_of", "ratio_perspective_corrected", b"ratio_perspective_corrected", "unavailable_reason", b"unavailable_reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__angle_deg: _TypeAlias = _typing.Literal["angle_deg"]  # noqa: Y015
     _WhichOneofArgType__angle_deg: _TypeAlias = _typing.Literal["_angle_deg", b"_angle_deg"]  # noqa: Y015
@@ -552,6 +558,8 @@ class Measurement(_message.Message):
     _WhichOneofArgType__px: _TypeAlias = _typing.Literal["_px", b"_px"]  # noqa: Y015
     _WhichOneofReturnType__ratio: _TypeAlias = _typing.Literal["ratio"]  # noqa: Y015
     _WhichOneofArgType__ratio: _TypeAlias = _typing.Literal["_ratio", b"_ratio"]  # noqa: Y015
+    _WhichOneofReturnType__ratio_perspective_corrected: _TypeAlias = _typing.Literal["ratio_perspective_corrected"]  # noqa: Y015
+    _WhichOneofArgType__ratio_perspective_corrected: _TypeAlias = _typing.Literal["_ratio_perspective_corrected", b"_ratio_perspective_corrected"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__angle_deg) -> _WhichOneofReturnType__angle_deg | None: ...
     @_typing.overload
@@ -560,6 +568,8 @@ class Measurement(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__px) -> _WhichOneofReturnType__px | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__ratio) -> _WhichOneofReturnType__ratio | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ratio_perspective_corrected) -> _WhichOneofReturnType__ratio_perspective_corrected | None: ...
 
 Global___Measurement: _TypeAlias = Measurement  # noqa: Y015
 

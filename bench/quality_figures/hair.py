@@ -1,0 +1,67 @@
+"""Hair masks against outlines drawn by eye, over the whole photo; and what one crop about the face would give."""
+
+from __future__ import annotations
+
+import statistics
+
+import cv2
+import numpy as np
+
+from bench.harness import console, table
+from bench.portraits.hair_outlines import Mask, overlap, read_outlines
+from bench.portraits.pictures import path_of, read_photo
+from bench.quality_figures import Figures
+from bench.quality_figures.looker import Looker
+from vision.hair_mask import hair_alpha
+from vision.parsing import normalized, sample
+from vision.runtime import ParserRuntime
+from vision.types import FaceLandmarks, Label, Photo
+
+CROP_SIDES = 2.0
+"""Side of the one crop, in heights of the mesh (upper forehead to chin)."""
+CROP_PX = 512
+_TOP, _CHIN = 10, 152
+
+
+def hair(look: Looker) -> Figures:
+    """Every picture that is here."""
+    rows, found, single = [], [], []
+    missing = []
+    for outline in read_outlines():
+        if not path_of(outline.picture).exists():
+            missing.append(outline.picture)
+            continue
+        photo, landmarks, parsing = look.parts(read_photo(outline.picture))
+        drawn = outline.mask(photo.height_px, photo.width_px)
+        found.append(overlap(hair_alpha(photo.rgb, parsing) > 0.5, drawn))
+        single.append(overlap(_one_crop(photo, landmarks, look.parser), drawn))
+        rows.append([outline.picture, outline.framing, f"{found[-1]:.3f}", f"{single[-1]:.3f}"])
+    table("Hair: IoU with the outline over the whole photo", ["picture", "framing", "mask", "one crop"], rows)
+    for framing in ("loose", "tight"):
+        chosen = [(float(row[2]), float(row[3])) for row in rows if row[1] == framing]
+        if chosen:
+            means = " and ".join(f"{statistics.mean(values):.3f}" for values in zip(*chosen, strict=True))
+            console.print(f"{framing}: {means} on {len(chosen)}")
+    if missing:
+        console.print(f"not here: {', '.join(missing)}")
+    return {
+        "hair_n": len(found),
+        "hair_iou_mean": statistics.mean(found),
+        "hair_iou_min": min(found),
+        "hair_iou_single_crop": statistics.mean(single),
+    }
+
+
+def _one_crop(photo: Photo, landmarks: FaceLandmarks, forward: ParserRuntime) -> Mask:
+    """(H, W): hair in one crop about the face, upright with it, as the network was trained; no hair beyond it."""
+    top, chin = landmarks.points[_TOP], landmarks.points[_CHIN]
+    across = CROP_SIDES * float(np.linalg.norm(top - chin))
+    angle = np.radians(landmarks.pose.roll_deg)
+    linear = across / CROP_PX * np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    photo_from_crop = np.column_stack([linear, (top + chin) / 2 - linear @ np.full(2, (CROP_PX - 1) / 2)])
+    logits = forward(normalized(sample(photo.rgb, photo_from_crop, CROP_PX)))[0]
+    fine = cv2.resize(logits.transpose(1, 2, 0), (CROP_PX, CROP_PX), interpolation=cv2.INTER_LINEAR)
+    labels = fine.argmax(axis=2)
+    is_hair = (labels == Label.HAIR).astype(np.uint8)
+    size = (photo.width_px, photo.height_px)
+    return np.asarray(cv2.warpAffine(is_hair, photo_from_crop, size, flags=cv2.INTER_NEAREST)).astype(bool)
