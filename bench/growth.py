@@ -12,8 +12,9 @@ backend alone.
 The proof itself is put to the test on every job: a barcode in hair colour, a tile of the person's hair and flat paint
 must fail it (`controls_passed` counts those that do not); the person's own hair, moved to the front by hand, must pass
 (`moved_failed` counts those that do not). Regions of less than half a square centimetre are left out of that: in these
-neither a tile nor a barcode has room to be one. Edges are given from a quarter to three quarters of the way from skin
-to hair, and from a tenth to nine tenths, beside those of the person's own hairline.
+neither a tile nor a barcode has room to be one. `edge_width_mm` goes from a quarter to three quarters of the way from
+skin to hair, as in `vision.hair_edge`, `edge_whole_width_mm` from a tenth to nine tenths; `own_…` are those of the
+people's own hairlines.
 
 `--keep` writes a sheet for each person, before and after at full size, and every whole picture.
 """
@@ -80,38 +81,26 @@ class Grown:
 
     def row(self) -> list[str]:
         """For people."""
-        evidence, proof = self.evidence, self.evidence.proof
-        edges = [
-            f"{edge.width_mm or float('nan'):.1f} / {edge.whole_width_mm or float('nan'):.1f}" if edge else "–"
-            for edge in (evidence.edge, evidence.own_edge)
-        ]
+        evidence, proof, edge = self.evidence, self.evidence.proof, self.evidence.edge
         return [
             f"{self.person} {self.style}",
             f"{proof.hair_share:.2f}",
-            f"{evidence.edge.distance_mm:.1f}" if evidence.edge else "–",
-            *edges,
-            f"{proof.delta_e:.1f}",
+            *(_told(value, 1) for value in ((edge.distance_mm, edge.width_mm) if edge else (None, None))),
+            _told(proof.delta_e, 1),
             f"{evidence.likeness.orientation_ratio:.2f}",
             f"{evidence.likeness.gradient_ratio:.2f}",
             f"{evidence.repetition:.2f}",
-            f"{self.seconds:.2f}",
+            f"{self.seconds:.1f}",
             convincing(evidence) or "",
         ]
 
 
-HEADINGS = (
-    "picture",
-    "hair",
-    "edge mm",
-    "width mm",
-    "own width",
-    "ΔE",
-    "directions",
-    "gradients",
-    "repeats",
-    "s",
-    "fails",
-)
+def _told(value: float | None, digits: int) -> str:
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+HEADINGS = ("picture", "hair", "edge mm", "wide", "ΔE", "dirs", "grads", "rep", "s", "fails")
+"""Share of hair; place and width of the edge; colour; ratios of directions and gradients; repetition."""
 
 
 @dataclass(slots=True)
@@ -247,13 +236,16 @@ def figures(tally: Tally) -> dict[str, float | int | None]:
         return statistics.median(known) if known else None
 
     edges = [one.evidence.edge for one in grown]
+    own_edges = [one.evidence.own_edge for one in grown]
     shares = [one.evidence.proof.hair_share for one in grown]
     return {
         "hair_share_mean": statistics.mean(shares),
         "hair_share_min": min(shares),
         "edge_mm_median": median_of(edges, "distance_mm"),
         "edge_width_mm_median": median_of(edges, "width_mm"),
-        "own_edge_width_mm_median": median_of([one.evidence.own_edge for one in grown], "width_mm"),
+        "edge_whole_width_mm_median": median_of(edges, "whole_width_mm"),
+        "own_edge_width_mm_median": median_of(own_edges, "width_mm"),
+        "own_edge_whole_width_mm_median": median_of(own_edges, "whole_width_mm"),
         "delta_e_max": max(one.evidence.proof.delta_e for one in grown),
         "texture_ratio_max": max(one.texture_ratio for one in grown),
         "texture_ratio_median": statistics.median(one.texture_ratio for one in grown),
