@@ -17,7 +17,7 @@ measure call, which looks at the hair, can tell it. Nor is the tragion: the mesh
 | …_palpebrale_superius, …_inferius | 159 and 386, 145 and 374 | middle of the upper and the lower lid's margin |
 | …_pupil | 468, 473 | centre of the iris |
 | …_brow_head, …_brow_tail | 107 55 and 336 285, 70 46 and 300 276 | ends of the brow: between upper and lower margin |
-| …_brow_peak | 63 105 66 and 293 334 296 | the one of these on the upper margin that is farthest from the line between the ends |
+| …_brow_peak | 63 105 66 and 293 334 296 | of these the farthest from the line between the ends |
 | …_alare | 64, 294 | most lateral point of the wing of the nose |
 | …_crista_philtri | 37, 267 | peak of Cupid's bow |
 | …_cheilion | 61, 291 | corner of the mouth |
@@ -54,7 +54,7 @@ _PAIRS_OF_MEASURING = ("zygion", "gonion", "temple", "exocanthion", "endocanthio
 
 SOURCES: Mapping[str, tuple[int, ...]] = {
     **{name: (MESH_POINTS[name],) for name in _OF_MEASURING},
-    **{f"{side}_{name}": (MESH_POINTS[f"{side}_{name}"],) for name in _PAIRS_OF_MEASURING for side in ("right", "left")},
+    **{name: (MESH_POINTS[name],) for each in _PAIRS_OF_MEASURING for name in (f"right_{each}", f"left_{each}")},
     "sellion": (168,),
     "labrale_superius": (0,),
     "stomion": (13, 14),
