@@ -55,8 +55,8 @@ PROOF_LIMITS: Mapping[str, Limit] = {
     "gradient_ratio": Limit(0.0, 2.0, "own hair moved there by hand has 0.5 to 1.3, flat paint 2.4 and more"),
     "repetition": Limit(0.0, 0.75, "own hair moved there by hand has 0.2 to 0.5, a tile 1"),
 }
-"""By the names of `Evidence.measured`. What is said of own hair and fakes was measured by `bench/growth.py`: ten people,
-three designs each. In regions of less than half a square centimetre fakes may pass."""
+"""By the names of `Evidence.measured`. What is said of own hair and fakes was measured by `bench/growth.py`: ten
+people, three designs each. In regions of less than half a square centimetre fakes may pass."""
 
 
 @dataclass(frozen=True, slots=True)

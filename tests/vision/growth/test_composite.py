@@ -62,9 +62,19 @@ def test_reach_is_one_in_the_region_and_nothing_a_few_millimetres_off() -> None:
     assert weights[away_mm > INTO_HAIR_MM].max() == 0
     bare = hair(asked.scene) == 0
     assert weights[bare & (away_mm > INTO_SKIN_MM)].max() == 0
-    assert weights[(hair(asked.scene) == 1) & (ground == 1) & (away_mm < INTO_HAIR_MM - 2)].min() > 0, "wider into hair"
+    full = (hair(asked.scene) == 1) & (ground == 1)
+    assert weights[full & (away_mm > 4.5) & (away_mm < 5.5)].min() > 0, "wider into hair"
     assert 0 < weights[bare & (ground == 1) & (away_mm > 1) & (away_mm < INTO_SKIN_MM - 1)].min() < 1
+
+
+def test_reach_spares_brows_and_background_beside_and_inside_the_region() -> None:
+    asked = job()
+    brows = np.zeros_like(asked.region)
+    brows[250:420, 190:610] = 1
+    weights = reach(replace(asked, region=brows))
+    ground = growable(asked.scene)
     assert weights[ground == 0].max() == 0
+    assert weights[(ground == 1) & (brows == 1)].min() == 1
 
 
 def test_reach_of_nothing_is_nothing() -> None:
