@@ -19,6 +19,8 @@ from PIL import Image
 
 from hairmesh.wire import ANALYZE_SERVICE
 from tests.conftest import studio_portrait
+from tests.fakes.comfyui_server import ComfyUiServer
+from tests.vision.growth.comfyui_jobs import EXAMPLE, nothing_left
 from tests.worker.harness import SERVING, TOKEN, Client, kinds, refused, running, whole
 from tests.worker.processes import process, write_config
 from vision.canary import drawn_face
@@ -178,6 +180,27 @@ async def test_growth_in_a_region(calls: Calls) -> None:
     assert result.area_px2 == pytest.approx(0.0665 * width**2, rel=0.02)
     assert result.grown_reason == ""
     assert decoded(result.marked_image).shape == decoded(result.grown_image).shape == (400, 400, 3)
+
+
+async def test_growth_by_a_diffusion_server(model_files: ModelFiles) -> None:
+    """The whole way to it and back; what the fake one paints need not convince. When it is gone, designs remain."""
+    with ComfyUiServer() as server:
+        growth = {"backend": "comfyui", "comfyui_url": server.url, "workflow": str(EXAMPLE)}
+        models = {"dir": str(model_files.face_landmarker.parent)}
+        async with running(real_pipeline(configured(growth=growth, models=models))) as (_worker, client):
+            calls, photo = Calls(client), sent(portrait())
+            messages = await calls.grow_styles(photo, styles=["round"])
+            (result,) = (message.result for message in messages if message.HasField("result"))
+            assert result.grown_reason in {"", "NOT_CONVINCING"}
+            assert result.proof.outside_changed_pixels == 0
+            assert messages[-1].summary.backend == "comfyui"
+            assert nothing_left(server)
+            server.stop()
+            messages = await calls.grow_styles(photo, styles=["round", "m"])
+            results = [message.result for message in messages if message.HasField("result")]
+            assert [each.grown_reason for each in results] == ["DIFFUSION_UNAVAILABLE"] * 2
+            assert all(each.image.data for each in results)
+            await client.until(lambda status: "growth" not in status.capabilities)
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ class Growth:
         """The next of so many pictures that are still to be made; raises `CancelledCallError`."""
         try:
             job = make_job(self._timeout_s(pictures))
-            self.progress.enter(Stage.GROWING)
+            self.progress.enter(Stage.GROWING)  # a backend may go on to stages of its own
             canvas = self._grow(job, self.progress)
             return self._proven(job, canvas)
         except GrowthUnavailableError as error:
