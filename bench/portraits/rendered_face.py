@@ -20,10 +20,10 @@ from vision.types import FaceLandmarks, RgbImage
 TAKEN_AT_MM = 1500.0
 FALL = 0.5
 DEEPEST_MM = 60.0
-GRID = 256
+GRID = 128
 """Cells along the longer side of the raster on which depth is made."""
-ROUNDS = 40
-DAMPING = 0.6
+ROUNDS = 20
+DAMPING = 0.8
 PUPILS = (468, 473)
 SHEPARD_POWER = 4
 
@@ -61,7 +61,12 @@ def depth_behind_eyes(rgb: RgbImage, landmarks: FaceLandmarks) -> NDArray[np.flo
     hull = cv2.convexHull(np.round((points + 0.5) / step - 0.5).astype(np.int32))
     outside = np.ones(x.shape, dtype=np.uint8)
     cv2.fillConvexPoly(outside, hull, 0)
-    beyond = step * cv2.distanceTransform(outside, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
-    smooth = cv2.GaussianBlur(weighed / weights + FALL * beyond, (0, 0), 2.0)
+    beyond, nearest = cv2.distanceTransformWithLabels(
+        outside, cv2.DIST_L2, cv2.DIST_MASK_5, labelType=cv2.DIST_LABEL_PIXEL
+    )
+    inside = outside == 0
+    at_label = np.zeros(int(nearest.max()) + 1, dtype=np.float32)
+    at_label[nearest[inside]] = (weighed / weights)[inside]
+    smooth = cv2.GaussianBlur(at_label[nearest] + np.float32(FALL * step) * beyond, (0, 0), 1.0)
     size = (rgb.shape[1], rgb.shape[0])
     return np.asarray(cv2.resize(smooth, size, interpolation=cv2.INTER_CUBIC), dtype=np.float32)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from bench.portraits.invariance import apart, movements, widest
+from bench.portraits.numbers import CALLS, Call, moved_pct
 from bench.portraits.variants import MIRROR, VARIANTS, mirrored_name
 from tests.vision.measured_faces import hairline_of, laid, scale_of
+from tests.vision.painted_forehead import paint
 from vision.anthropometry import measure_face
-from vision.types import Box, Interval, Measurement
+from vision.hairline import find_hairline
+from vision.types import Box, Facts, Interval, Measurement
 
 
 def measurement(mm: float | None, half_mm: float = 1.0) -> Measurement:
@@ -76,3 +81,30 @@ def test_variants_keep_the_face_in_the_picture(name: str) -> None:
 def test_the_mirror_is_a_mirror() -> None:
     rgb = np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
     assert (VARIANTS[MIRROR](rgb, Box(0, 0, 1, 1))[:, ::-1] == rgb).all()
+
+
+def test_numbers_move_in_percent_of_themselves_but_not_near_nil() -> None:
+    call = Call(lambda _facts: {}, near_zero=10.0)
+    moved = moved_pct(call, {"a": 50.0, "b": 1.0, "gone": 3.0}, {"a": 51.0, "b": 2.0, "new": 1.0}, mirrored=False)
+    assert moved == pytest.approx({"a": 2.0, "b": 10.0})
+
+
+def test_in_the_mirror_a_number_is_compared_with_that_of_the_other_side() -> None:
+    call = Call(lambda _facts: {})
+    before = {"fifths.left_outer": 20.0, "fifths.right_outer": 40.0}
+    after = {"fifths.left_outer": 40.0, "fifths.right_outer": 20.0}
+    assert set(moved_pct(call, before, after, mirrored=True).values()) == {0.0}
+    assert set(moved_pct(call, before, after, mirrored=False).values()) == {100.0, 50.0}
+
+
+def test_the_numbers_of_every_call_are_there() -> None:
+    forehead = paint()
+    parsing = replace(forehead.parsing, probabilities=forehead.parsing.probabilities[:, :248, :248])
+    hairline = find_hairline(forehead.photo, forehead.landmarks, forehead.parsing)
+    scale = scale_of()
+    measurements = measure_face(forehead.landmarks, hairline, scale)
+    facts = Facts(forehead.photo, forehead.landmarks, parsing, hairline, scale, measurements, None)
+    numbers = {name: call.numbers(facts) for name, call in CALLS.items()}
+    assert all(numbers.values()), {name: len(found) for name, found in numbers.items()}
+    assert numbers["measure, mm"]["face_width"] == pytest.approx(measurements["face_width"].mm)
+    assert numbers["masks, areas"]["forehead"] > 1000
