@@ -5,6 +5,7 @@ then it is renewed, and whoever listens hears nothing meanwhile.
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, wait
@@ -23,6 +24,9 @@ AGAIN_AFTER_S = 1.0
 """Between a connection that broke, or did not come about, and the next."""
 _MOST_AT_ONCE = 256
 """Messages taken without looking at anything else."""
+
+_wire = logging.getLogger(f"{__name__}.wire")
+_wire.setLevel(logging.CRITICAL)  # a broken connection is expected here, and frames are nobody's business
 
 
 class Listener:
@@ -109,6 +113,7 @@ class Listener:
             ping_interval=self._ping_s,
             ping_timeout=self._ping_s,
             max_size=MAX_MESSAGE_BYTES,
+            logger=_wire,
         )
         return ExitStack().enter_context(opening)
 
