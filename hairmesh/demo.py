@@ -1,4 +1,4 @@
-"""`hairmesh demo`: everything once, on this machine, in less than a minute.
+"""`hairmesh demo`: everything once, on this machine, in about a minute.
 
 A story in steps; each step checks what it shows, and the first that does not hold ends the demonstration.
 """
@@ -19,6 +19,7 @@ from rich.table import Column, Table
 
 from hairmesh.child import StackError
 from hairmesh.client import Answer, Client, NotAnEnvelopeError
+from hairmesh.demo_calls import DemoError, Walk
 from hairmesh.demo_inputs import PERSON_ID, bad_inputs, studio_portrait
 from hairmesh.stack import MIN_FREE_GB, Stack, ends_on_signals
 
@@ -31,11 +32,6 @@ CALLS_UNDER_LOAD = 6
 CLIENTS_UNDER_LOAD = 3
 NOTICE_TIMEOUT_S = 15.0
 """For the edge to notice a killed worker; a refused connection is noticed at once, a probe comes every 8 s."""
-PNG_MAGIC = b"\x89PNG\r\n\x1a\n"
-
-
-class DemoError(Exception):
-    """Something did not go as the contract says."""
 
 
 def run(folder: Path) -> int:
@@ -58,7 +54,7 @@ def run(folder: Path) -> int:
     except KeyboardInterrupt:
         Console(stderr=True).print("demo: interrupted")
         return 130
-    console.print(f"{time.monotonic() - begun_s:.0f} s in all. Picture and logs: {folder}", soft_wrap=True)
+    console.print(f"{time.monotonic() - begun_s:.0f} s in all. Pictures, page and logs: {folder}", soft_wrap=True)
     console.print("demo: ok")
     return 0
 
@@ -76,7 +72,7 @@ class Demo:
     def tell(self) -> None:
         """All steps; raises at the first that does not hold."""
         self._start()
-        self._measure_portrait()
+        self._walk_through_all_calls(self._measure_portrait())
         self._send_bad_inputs()
         self._kill_a_worker_under_load()
         self._kill_the_other()
@@ -95,18 +91,19 @@ class Demo:
         self._say(f"{self._stack.url} is up, 2 workers online after {took_s:.0f} s.")
         self._show_monitor(expected_status=200)
 
-    def _measure_portrait(self) -> None:
+    def _measure_portrait(self) -> Answer:
         self._headline(f"One photo in: the studio portrait of {PERSON_ID}, a synthetic person (openpeople)")
         begun_s = time.monotonic()
         answer = self._measure(annotate=True)
         took_s = time.monotonic() - begun_s
         self._console.print(measurement_table(answer.data["measurements"]))
-        picture = self._client.picture(answer.data["annotated_image_url"])
-        if not picture.startswith(PNG_MAGIC):
-            raise DemoError("the annotated picture is no PNG")
-        path = self._stack.folder / "annotated.png"
-        path.write_bytes(picture)
-        self._say(f"Answered in {took_s:.1f} s. Annotated picture: {path}")
+        self._say(f"Answered in {took_s:.1f} s.")
+        return answer
+
+    def _walk_through_all_calls(self, measured: Answer) -> None:
+        self._headline("The same photo through every other call")
+        page = Walk(self._client, self._photo, self._stack.folder, self._console, LANG).take(measured)
+        self._say(f"Every picture on one page: {page}")
 
     def _send_bad_inputs(self) -> None:
         self._headline("One bad input of each kind, and what the client is told")

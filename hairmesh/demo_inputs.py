@@ -13,7 +13,7 @@ from PIL import Image
 
 from hairmesh.client import MEASURE_ROUTE
 
-PERSON_ID = "P006"
+PERSON_ID = "P003"
 """One of openpeople's ten synthetic people (MIT): nobody's real face."""
 
 _BACKDROP = (128, 128, 128)

@@ -18,6 +18,7 @@ import pytest
 from PIL import Image
 
 from hairmesh.child import console_script
+from hairmesh.demo_calls import PAGE, PICTURES
 
 ROOT = Path(__file__).parent.parent.parent
 DEMO_TIMEOUT_S = 240
@@ -34,7 +35,7 @@ def environment() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def demo() -> subprocess.CompletedProcess[str]:
     """One run for all checks, in the very folder the README names."""
-    (ROOT / "out" / "demo" / "annotated.png").unlink(missing_ok=True)
+    (ROOT / "out" / "demo" / PAGE).unlink(missing_ok=True)
     return subprocess.run(
         ["make", "demo"],
         cwd=ROOT,
@@ -60,11 +61,21 @@ def test_demo_shows_measurements_refusals_and_failover(demo: subprocess.Complete
     assert "GET /monitor: 503" in demo.stdout
 
 
-def test_demo_leaves_the_picture_and_no_secret(demo: subprocess.CompletedProcess[str]) -> None:
+def test_demo_leaves_a_page_with_every_picture_and_no_secret(demo: subprocess.CompletedProcess[str]) -> None:
     folder = ROOT / "out" / "demo"
-    with Image.open(folder / "annotated.png") as picture:
-        assert picture.format == "PNG"
-        assert max(picture.size) <= 2048
+    page = (folder / PAGE).read_text()
+    shown = set(re.findall(r'<img src="([^"]+)"', page))
+    assert shown == {str(path.relative_to(folder)) for path in (folder / PICTURES).glob("*.png")}
+    names = {Path(name).stem for name in shown}
+    assert {"measure", "design_bell", "style_round_design", "region_marked", "mask_hair"} <= names
+    assert sum(name.endswith("_grown") for name in names) >= 2, "hair was grown"
+    for name in shown:
+        with Image.open(folder / name) as picture:
+            assert picture.format == "PNG"
+            assert max(picture.size) <= 2048
+    for route in ("face/measure", "hair/styles", "hair/grow", "face/features", "hair/hairlines", "face/masks"):
+        assert f"POST /api/v1/{route}" in page
+    assert "POST /api/v1/face/special-points" in page
     assert not list(folder.glob("*_config*"))
     assert not (folder / "pictures").exists()
     assert demo.returncode == 0
