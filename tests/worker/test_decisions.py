@@ -79,6 +79,7 @@ def test_every_reason_has_a_code_and_every_code_an_outcome() -> None:
         (of_photo(PhotoError(Reason.YAW, {"yaw_deg": 31.5, "max": 25})), 9, [ErrorInfo]),
         (of_photo(PhotoError(Reason.DAMAGED_IMAGE)), 3, [ErrorInfo]),
         (of_photo(PhotoError(Reason.INVALID_PARAMETER, {"field": "lang"})), 3, [ErrorInfo, BadRequest]),
+        (of_photo(PhotoError(Reason.REGION_TOO_LARGE, {"field": "mask", "max_px2": 9})), 3, [ErrorInfo, BadRequest]),
         (Refusal(WorkerReason.BUSY, retry_after_s=0.25), 8, [ErrorInfo, RetryInfo]),
         (Refusal(WorkerReason.WORKER_FAILED), 13, [ErrorInfo]),
         (Refusal(CANCELLED), 10, [ErrorInfo]),
