@@ -23,6 +23,10 @@ from edge.exchange import PREFIX, ApiExchanges, Endpoint
 from edge.images import serve
 from edge.images.local import LocalStore
 from edge.images.sweeper import look_after
+from edge.local import openapi as openapi_local
+from edge.local.calls import LocalCalls
+from edge.local.llm import VisionLlm
+from edge.local.thread import Load, LocalThread, load_engine
 from edge.monitor import Monitor, refusal
 from edge.pool.config import PoolConfig
 from edge.reload import ConfigFile, InForce, Reloader, content_hash
@@ -56,16 +60,19 @@ def create_app(
     file: ConfigFile | None = None,
     *,
     comment_every_s: float = COMMENT_EVERY_S,
+    load_local: Load = load_engine,
 ) -> FastAPI:
     """The whole REST side over `mesh`, which starts and ends with the application.
 
     `file` is where the settings came from: it is watched, and changes are in force while the edge runs.
-    `comment_every_s`: how often a streamed answer shows that it lives.
+    `comment_every_s`: how often a streamed answer shows that it lives. `load_local` loads what the edge computes itself
+    with, when that is asked for.
     """
     static, log_file = settings.static, settings.request_log
     store = LocalStore(static.dir, max_bytes=static.max_bytes, max_age_s=static.max_age_hours * 3600)
     request_log = RequestLog(log_file.path, max_bytes=log_file.max_bytes, keep=log_file.keep)
     in_force = InForce(settings, content_hash(file.content) if file else "")
+    local = LocalCalls(LocalThread(settings.local_vision, load_local), VisionLlm(), in_force)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -78,6 +85,7 @@ def create_app(
         async with _background(*work):
             yield
         await mesh.close()
+        await local.close()
         await store.close()
         request_log.close()
 
@@ -91,6 +99,8 @@ def create_app(
         ("/api/v1/hair/hairlines", calls.hairlines, openapi_calls.HAIRLINES),
         ("/api/v1/hair/styles", calls.styles, openapi_calls.STYLES),
         ("/api/v1/hair/grow", calls.grow, openapi_calls.GROW),
+        ("/api/v1/face/features", local.features, openapi_local.FEATURES),
+        ("/api/v1/face/special-points", local.special_points, openapi_local.SPECIAL_POINTS),
         ("/monitor/fault", monitor.fault, openapi.FAULT),
     ):
         app.add_api_route(path, call, methods=["POST"], **documentation)

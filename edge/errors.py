@@ -210,6 +210,22 @@ TABLE: Mapping[str, Row] = {
         _LATER,
         retry_after_s=30,
     ),
+    "LOCAL_VISION_MISSING": Row(
+        SYSTEM,
+        503,
+        Text(
+            "本网关未启用本地视觉，暂不能处理此请求", "This edge has no vision of its own and cannot serve this call."
+        ),
+        Text("请联系管理员安装 edge-vision 组件", "Have the operator install the extra edge-vision."),
+        retry_after_s=60,
+    ),
+    "LOCAL_MODELS_MISSING": Row(
+        SYSTEM,
+        503,
+        Text("本网关缺少模型文件，暂不能处理此请求", "This edge lacks a model file and cannot serve this call."),
+        Text("请联系管理员放置模型文件", "Have the operator put the model files in place."),
+        retry_after_s=60,
+    ),
     "SHUTTING_DOWN": Row(
         SYSTEM,
         503,

@@ -10,6 +10,7 @@ from typing import Any
 
 from edge import openapi_admin, openapi_calls
 from edge.images.serve import PngResponse
+from edge.local import openapi as openapi_local
 from edge.monitor import DRILL_OFF, DRILL_ON, NO_WORKER
 from edge.openapi_calls import RETRY_AFTER
 from edge.openapi_messages import Schema
@@ -97,7 +98,11 @@ PICTURE: dict[str, Any] = {
 def components() -> dict[str, Schema]:
     """What the routes refer to."""
     return {
-        "schemas": {"Pool": openapi_admin.POOL_SCHEMA, **openapi_calls.schemas()},
+        "schemas": {"Pool": openapi_admin.POOL_SCHEMA, **openapi_calls.schemas(), **openapi_local.schemas()},
         "securitySchemes": openapi_admin.SECURITY_SCHEMES,
-        "examples": {"pool": {"value": openapi_admin.POOL_EXAMPLE}, **openapi_calls.examples()},
+        "examples": {
+            "pool": {"value": openapi_admin.POOL_EXAMPLE},
+            **openapi_calls.examples(),
+            **openapi_local.examples(),
+        },
     }

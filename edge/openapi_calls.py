@@ -168,17 +168,38 @@ _REQUEST_HEADERS = [
     },
 ]
 _NEVER_ON_CALLS = {"UNAUTHORIZED", "NOT_FOUND", "METHOD_NOT_ALLOWED", "TOO_MANY_REQUESTS"}
+_OF_WORKERS = {
+    "NO_WORKER",
+    "WORKER_FAILED",
+    "INPUT_FAILED",
+    "POISON_INPUT",
+    "HAIRLINE_HIDDEN",
+    "STORE_FULL",
+    "STORE_FAILED",
+}
+_OF_LOCAL_VISION = {"LOCAL_VISION_MISSING", "LOCAL_MODELS_MISSING"}
 
 
-def _can_happen(reason: str, parameters: type[Parameters]) -> bool:
+def _can_happen(reason: str, parameters: type[Parameters], *, local: bool) -> bool:
     """Whether a call with these parameters may be refused for it."""
     if reason.startswith(("REGION_", "MASK_")):
         return "mask" in parameters.shape.files
-    return reason not in _NEVER_ON_CALLS
+    return reason not in _NEVER_ON_CALLS | (_OF_WORKERS if local else _OF_LOCAL_VISION)
 
 
-def call(summary: str, data: str, parameters: type[Parameters], example: str, *, streams: bool = False) -> Schema:
-    """What FastAPI is told about one call; `data` is a schema, `example` an example in `components`."""
+def call(
+    summary: str,
+    data: str,
+    parameters: type[Parameters],
+    example: str,
+    *,
+    streams: bool = False,
+    local: bool = False,
+) -> Schema:
+    """What FastAPI is told about one call; `data` is a schema, `example` an example in `components`.
+
+    `local`: computed on the edge itself.
+    """
     answers: Schema = {
         "application/json": {
             "schema": _envelope(ref(data), {"type": "integer", "const": 0}),
@@ -193,7 +214,7 @@ def call(summary: str, data: str, parameters: type[Parameters], example: str, *,
         "response_model": None,
         "responses": {
             200: {"description": "The answer.", "headers": _HEADERS, "content": answers},
-            **_refusals(reason for reason in TABLE if _can_happen(reason, parameters)),
+            **_refusals(reason for reason in TABLE if _can_happen(reason, parameters, local=local)),
         },
         "openapi_extra": {"requestBody": _request_body(parameters), "parameters": _REQUEST_HEADERS},
     }

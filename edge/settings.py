@@ -83,11 +83,28 @@ def _check_base_url(url: str) -> str:
     return url.rstrip("/")
 
 
+def _check_llm_url(url: str) -> str:
+    base = _check_base_url(url)
+    parts = urlsplit(base)
+    if parts.scheme != "https" and not is_loopback(f"{parts.hostname}:{parts.port or 80}"):
+        raise ValueError("must be https, as patients' photos go there; http only on loopback")
+    return base
+
+
+def _check_api_key(key: SecretStr) -> SecretStr:
+    text = key.get_secret_value()
+    if not (text and text.isascii() and text.isprintable()) or " " in text:
+        raise ValueError("only printable ASCII without blanks: HTTP headers carry nothing else")
+    return key
+
+
 Password = Annotated[SecretStr, AfterValidator(_check_password)]
 AdminToken = Annotated[SecretStr, AfterValidator(_check_admin_token)]
 Network = Annotated[IPv4Network | IPv6Network, PlainValidator(_network)]
 Address = Annotated[str, AfterValidator(_check_address)]
 BaseUrl = Annotated[str, AfterValidator(_check_base_url)]
+LlmUrl = Annotated[str, AfterValidator(_check_llm_url)]
+ApiKey = Annotated[SecretStr, AfterValidator(_check_api_key)]
 RareFormat = Literal["BMP", "TIFF", "HEIF"]
 
 
@@ -139,11 +156,39 @@ class Static(_Section):
 
 
 class Features(_Section):
-    """For the call that describes a face, which is not built yet: all null."""
+    """A vision LLM for the call that describes a face. Off by default: with it every photo of that call leaves the
+    house for `base_url` (see docs/privacy.md).
+    """
 
-    base_url: None = None
-    model: None = None
-    api_key: None = None
+    base_url: LlmUrl | None = None
+    """OpenAI-compatible, without `/chat/completions`: https, or http on loopback. Null: geometry alone."""
+    model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    api_key: ApiKey | None = None
+    """Sent to `base_url` in the Authorization header; null: none is sent."""
+    timeout_seconds: Annotated[float, Field(gt=0, le=120)] = 20.0
+    """For its answer, a second try included; then geometry answers alone."""
+
+    @model_validator(mode="after")
+    def _check_whole(self) -> Self:
+        if (self.base_url is None) != (self.model is None):
+            raise ValueError("base_url and model belong together")
+        if self.api_key is not None and self.base_url is None:
+            raise ValueError("api_key means nothing without base_url")
+        return self
+
+
+class LocalVision(_Section):
+    """What the edge computes itself: features and special points. Takes the extra `edge-vision`."""
+
+    enabled: bool = True
+    """Off, or without that extra, these two calls answer 1007 LOCAL_VISION_MISSING."""
+    models_dir: Path | None = None
+    """Folder with `face_landmarker.task` and, for what concerns hair, the parser's `.onnx`; null: where
+    `hairmesh models fetch` puts them."""
+    max_waiting: Annotated[int, Field(ge=0, le=1000)] = 8
+    """Calls in line behind the one that runs; the next gets BUSY."""
+    timeout_seconds: Annotated[float, Field(gt=0, le=600)] = 30.0
+    """For the line and the computing of one call; the first one also loads the models."""
 
 
 class Docs(_Section):
@@ -185,6 +230,7 @@ class Settings(_Section):
     limits: Limits = Limits()
     static: Static = Static()
     features: Features = Features()
+    local_vision: LocalVision = LocalVision()
     docs: Docs = Docs()
     request_log: RequestLogFile = RequestLogFile()
     log_level: Literal["debug", "info", "warning", "error"] = "info"

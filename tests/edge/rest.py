@@ -21,6 +21,7 @@ from PIL import Image
 from edge.app import RunningMesh, create_app
 from edge.calls import Call, CallFailedError, ContactSnapshot, OnlineCounts, Outcome
 from edge.command import server_config
+from edge.local.thread import Load, load_engine
 from edge.pool.config import PoolConfig
 from edge.pool.snapshot import EndpointSnapshot, HistoryEntry, PoolSnapshot
 from edge.reload import ConfigFile
@@ -36,6 +37,8 @@ MASKS = "/api/v1/face/masks"
 HAIRLINES = "/api/v1/hair/hairlines"
 STYLES = "/api/v1/hair/styles"
 GROW = "/api/v1/hair/grow"
+FEATURES = "/api/v1/face/features"
+SPECIAL_POINTS = "/api/v1/face/special-points"
 CALLS = (MEASURE, MASKS, HAIRLINES, STYLES, GROW)
 """Those that run on workers."""
 WORKER = "10.0.0.11:28187"
@@ -267,7 +270,12 @@ class Rest:
 
 @asynccontextmanager
 async def serving(
-    folder: Path, mesh: RunningMesh, *, comment_every_s: float = COMMENT_EVERY_S, **changes: Any
+    folder: Path,
+    mesh: RunningMesh,
+    *,
+    comment_every_s: float = COMMENT_EVERY_S,
+    load_local: Load = load_engine,
+    **changes: Any,
 ) -> AsyncIterator[Rest]:
     """Serve `mesh` with everything it writes in `folder`; `changes` are sections of the configuration."""
     with socket.socket() as listener:
@@ -286,7 +294,8 @@ async def serving(
         config_path.chmod(0o600)
         file = ConfigFile.of(config_path)
         settings = parse(file.content)
-        config = server_config(settings, create_app(settings, mesh, file, comment_every_s=comment_every_s))
+        app = create_app(settings, mesh, file, comment_every_s=comment_every_s, load_local=load_local)
+        config = server_config(settings, app)
         config.load()
         server = uvicorn.Server(config)
         server.lifespan = config.lifespan_class(config)

@@ -19,10 +19,12 @@ from edge.translate import is_map, value_field
 from tests.edge.rest import (
     ANNOTATED,
     CALLS,
+    FEATURES,
     GROW,
     HAIRLINES,
     MASKS,
     MEASURE,
+    SPECIAL_POINTS,
     STYLES,
     FakeMesh,
     Rest,
@@ -82,6 +84,8 @@ def test_it_is_a_valid_document(document: Document) -> None:
 def test_every_route_is_in_it(document: Document) -> None:
     assert set(document["paths"]) == {
         *CALLS,
+        FEATURES,
+        SPECIAL_POINTS,
         "/health",
         "/gateway-health",
         "/livez",
@@ -106,7 +110,13 @@ def test_every_example_holds(document: Document) -> None:
     assert count > 30
 
 
-@pytest.mark.parametrize("path", CALLS)
+OF_WORKERS = {
+    *("NO_WORKER", "WORKER_FAILED", "INPUT_FAILED", "POISON_INPUT", "HAIRLINE_HIDDEN"),
+    *("STORE_FULL", "STORE_FAILED"),
+}
+
+
+@pytest.mark.parametrize("path", [*CALLS, FEATURES, SPECIAL_POINTS])
 def test_every_error_of_a_call_is_in_it(document: Document, path: str) -> None:
     responses = document["paths"][path]["post"]["responses"]
     found = {
@@ -116,6 +126,7 @@ def test_every_error_of_a_call_is_in_it(document: Document, path: str) -> None:
         if status != "200"
     }
     elsewhere = set(FRAMEWORK_REASONS.values()) - {"UNSUPPORTED_MEDIA_TYPE"}
+    elsewhere |= {reason for reason in TABLE if reason.startswith("LOCAL_")} if path in CALLS else OF_WORKERS
     if path != GROW:
         elsewhere |= {reason for reason in TABLE if reason.startswith(("REGION_", "MASK_"))}
     assert found == {(row.http_status, reason) for reason, row in TABLE.items() if reason not in elsewhere}
@@ -200,6 +211,8 @@ async def test_real_answers_are_as_documented(rest: Rest, mesh: FakeMesh, docume
         (MASKS, ["image"], ["parts"]),
         (STYLES, ["image"], ["styles", "sex", "seed", "lang"]),
         (GROW, ["image", "mask"], ["region", "seed", "lang"]),
+        (FEATURES, ["image"], ["lang"]),
+        (SPECIAL_POINTS, ["image"], []),
     ],
 )
 async def test_parameters_are_documented_for_both_body_types(

@@ -401,10 +401,12 @@ def test_nothing_waits_for_a_restart_but_what_the_table_says() -> None:
             trusted_proxies=["10.0.0.0/8"],
             admin_tokens=["sixteen-characters"],
             dispatch={"max_in_flight": 1},
+            features={"base_url": "https://llm.example/v1", "model": "eyes"},
+            local_vision={"enabled": False},
         ).encode()
     )
     merged, waiting = merge(running, wanted)
-    assert set(waiting) == {key for key, when in TAKES_EFFECT.items() if when == "restart"} - {"features"}
+    assert set(waiting) == {key for key, when in TAKES_EFFECT.items() if when == "restart"}
     for key, when in TAKES_EFFECT.items():
         assert getattr(merged, key) == getattr(wanted if when == "live" else running, key)
 

@@ -56,8 +56,25 @@ def test_the_examples_own_secrets_are_refused_each_by_name() -> None:
 
 def test_the_example_shows_the_defaults() -> None:
     shown, small = example(), settings()
-    for name in ("health_check", "dispatch", "limits", "static", "features", "docs", "request_log", "tls"):
+    for name in (
+        "health_check",
+        "dispatch",
+        "limits",
+        "static",
+        "features",
+        "local_vision",
+        "docs",
+        "request_log",
+        "tls",
+    ):
         assert getattr(shown, name) == getattr(small, name), name
+
+
+@pytest.mark.parametrize("url", ["https://llm.example/v1/", "http://127.0.0.1:8000/v1", "http://[::1]:8000/v1"])
+def test_photos_leave_over_https_or_not_this_machine(url: str) -> None:
+    features = settings(features={"base_url": url, "model": "eyes", "api_key": "SENTINEL"}).features
+    assert features.base_url == url.rstrip("/")
+    assert "SENTINEL" not in repr(features)
 
 
 def test_two_keys_are_enough() -> None:
@@ -115,7 +132,21 @@ def test_passwords_show_nowhere() -> None:
         ({"trusted_proxies": [True]}, "trusted_proxies.0: must be a network"),
         ({"dispatch": {"spill_after_seconds": "1"}}, "dispatch.spill_after_seconds"),
         ({"static": {"store_url": "s3://bucket"}}, "static.store_url: is not built yet"),
-        ({"features": {"api_key": "SENTINEL"}}, "features.api_key: is not built yet"),
+        ({"features": {"api_key": "SENTINEL"}}, "features: api_key means nothing without base_url"),
+        ({"features": {"base_url": "https://llm.example/v1"}}, "features: base_url and model belong together"),
+        ({"features": {"model": "eyes"}}, "features: base_url and model belong together"),
+        ({"features": {"base_url": "http://llm.example/v1", "model": "eyes"}}, "features.base_url: must be https"),
+        (
+            {"features": {"base_url": "https://user:SENTINEL@llm.example", "model": "eyes"}},
+            "features.base_url: must be",
+        ),
+        ({"features": {"base_url": "ftp://llm.example", "model": "eyes"}}, "features.base_url: must be http(s)://"),
+        (
+            {"features": {"base_url": "https://llm.example/v1", "model": "eyes", "api_key": "SENTINEL\n"}},
+            "features.api_key: only printable ASCII",
+        ),
+        ({"local_vision": {"max_waiting": -1}}, "local_vision.max_waiting"),
+        ({"local_vision": {"gpu": True}}, "local_vision.gpu: there is no such key"),
     ],
 )
 def test_what_is_wrong_is_named(changes: dict[str, Any], words: str) -> None:
