@@ -28,6 +28,7 @@ from tests.worker.fakes import (
 )
 from tests.worker.harness import QUICK, SERVING, TOKEN, Client, kinds, refused, running, started, whole
 from vision.growth.backend import GrowthReason
+from worker.servicer import AnalyzeServicer
 
 TRIANGLE = growth_pb2.Polygon(points=[common_pb2.Point(x_px=x, y_px=y) for x, y in ((0, 0), (3, 0), (0, 2))])
 Stream = aio.UnaryStreamCall[Any, Any]
@@ -114,6 +115,37 @@ async def test_a_client_that_leaves_while_pictures_wait_for_it_is_forgotten(clie
             await client.status()
     assert [line["outcome"] for line in ended] == ["cancelled"]
     assert [line for line in lines if line["event"] == "handler_raised"] == []
+
+
+class GoneContext:
+    """Of a caller whose connection has ended, before anybody has told the handler."""
+
+    ended: Any = None
+
+    def invocation_metadata(self) -> tuple[()]:
+        return ()
+
+    def time_remaining(self) -> None:
+        return None
+
+    async def write(self, _message: object) -> None:
+        raise aio.UsageError("RPC already finished")
+
+    async def abort_with_status(self, status: Any) -> None:
+        self.ended = status
+        raise aio.AbortError
+
+
+async def test_a_message_that_cannot_be_sent_gives_the_call_up(pipeline: FakePipeline) -> None:
+    async with running(pipeline.load) as (worker, client):
+        context: Any = GoneContext()
+        servicer = AnalyzeServicer(worker._calls, worker._engine)
+        request = growth_pb2.GrowStylesRequest(photo=common_pb2.Image(data=HOLDS))
+        with pytest.raises(aio.AbortError):
+            await servicer.GrowStyles(request, context)
+        assert context.ended.details == "CANCELLED"
+        await client.until_slot(pb.SLOT_STATE_FREE)
+        assert not pipeline.release.is_set(), "it saw the flag"
 
 
 async def test_deadline_in_mid_growth_keeps_the_slot_until_the_thread_ends(
