@@ -1,25 +1,32 @@
-"""How good the measurements are: trichion, pictures without a hairline, invariance, rendered irises.
+"""How good the vision is: trichion, pictures without a hairline, hair masks, perspective, invariance, rendered irises.
 
     python -m bench.quality [--keep FOLDER]
 
 *Trichion*: the real pipeline on every picture on which two blind markings by eye (`bench/portraits/trichion_*.tsv`,
 made before any detector existed) both see the hairline; the error along the face axis in percent of the face height.
 *Negatives*: pictures with no hairline to be seen, most of them made here (`bench/portraits/negatives.py`; `--keep`
-leaves them to be looked at); a trichion reported on one of them is false. *Invariance*: the same face smaller,
-compressed, turned, cropped, mirrored: how far each mm value moves, and whether it leaves its interval. *Irises*:
-rendered eyes of known size.
+leaves them to be looked at); a trichion reported on one of them is false. *Hair*: masks of the whole photo against
+outlines drawn by eye (`bench/portraits/hair_outlines.json`, before any parser was run on these pictures for their
+hair; half of them loosely framed), and those of one crop of twice the mesh's height. *Perspective*: faces rendered from
+known distances (`bench/portraits/rendered_face.py`): the warning on the near ones alone, ratios corrected to what they
+are from 1.5 m. *Invariance*: the same face smaller, compressed, turned, cropped, mirrored: how far every number of
+every call moves (`bench/portraits/numbers.py`), and whether a mm value leaves its interval. *Irises*: rendered eyes of
+known size.
 
 `interval_max_pct` leaves out three quantities: the outer fifths, brow to hairline, and temple recession. They end where
 the face bends away or the line of the hair is steep; at an honest width their intervals are wider than 9 %.
-`interval_max_all_pct` is the widest with them, of values from 10 mm on (a recession may be nil). Nothing is left out of
-the other figures.
+`interval_max_all_pct` is the widest with them, of values from 10 mm on (a recession may be nil). Ratios of the outer
+fifths are told apart as well. Nothing is left out of the other figures.
 
-What was set by these very pictures: `vision.hair_edge.EQUAL_SEPARATION`, how much the photo's colours count against
+What was set by these very pictures: in `vision.hair_edge` `EQUAL_SEPARATION`, how much the photo's looks count against
 the parser (the table says what becomes of the error when it is chosen on one half of the pictures and used on the
-other), the limits of `vision.hairline`, which stand between these portraits and negatives, and the standard deviations
-of `vision.anthropometry` and `vision.iris`, which were made wide enough for these variants. The selfies of the same ten
-people set nothing but the camera's distance in `vision.anthropometry`: all ought to be observed, and their millimetres
-to agree with the studio's but for what a smile and a near camera do, which the intervals do not all cover.
+other), how far out hair is full and over how many rays the median is taken (the error on the selfies' outlines, which
+set nothing, is printed beside it); the limits of `vision.hairline`, which stand between these portraits and negatives;
+the standard deviations of `vision.anthropometry` and `vision.iris`, which were made wide enough for these variants; and
+the tables of `vision.perspective`, which rest on renderings of the ten studio portraits: those of the eight others did
+not set them. Its limit for a near camera lies between the portraits and the selfies of the same ten people. The selfies
+set nothing else: all ought to be observed, and their millimetres to agree with the studio's but for what a smile and a
+near camera do, which the intervals do not all cover.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import cv2
 import numpy as np
 
 from bench.portraits.face import Image, noise
+from vision.scale import LEFT_EYE, LIDS, RIGHT_EYE
 from vision.types import Box, FaceLandmarks, Label, ParsingMap, Photo, Pose
 
 IRIS_MM = 11.7
@@ -22,8 +23,7 @@ EYE_HALF_MM = 14.0
 WIDTH_MM, HEIGHT_MM = 104.0, 32.0
 OVERSAMPLING_TO_PX = 110
 """Drawn with irises about so wide, then reduced."""
-LEFT = (473, 263, 362)
-RIGHT = (468, 33, 133)
+LEFT, RIGHT = LEFT_EYE, RIGHT_EYE
 """First iris point, exocanthion, endocanthion in MediaPipe's mesh."""
 
 
@@ -148,10 +148,14 @@ def _landmarks(
     along = np.array([np.cos(turn), np.sin(turn)])
     across = np.array([-np.sin(turn), np.cos(turn)])
     corner = EYE_HALF_MM * np.cos(np.radians(look.gaze_deg))
-    for side, (iris, outer, inner) in ((1.0, LEFT), (-1.0, RIGHT)):
+    for side, eye in ((1.0, LEFT), (-1.0, RIGHT)):
+        iris, outer, inner = eye
+        upper, lower = LIDS[eye]
         middle = centre + px_per_mm * side * apart * along
         points[outer] = middle + px_per_mm * (side * corner * along - 0.06 * corner * across)
         points[inner] = middle - px_per_mm * (side * corner * along - 0.06 * corner * across)
+        points[upper] = middle - px_per_mm * look.upper_lid_mm * across
+        points[lower] = middle + px_per_mm * look.lower_lid_mm * across
         radius = look.diameter_px / 2 * rng.uniform(1.03, 1.11)
         at = middle + px_per_mm * shift * along + look.diameter_px * rng.uniform(-0.03, 0.03, 2)
         points[iris] = at

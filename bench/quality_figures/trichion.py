@@ -9,11 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from bench.harness import console, table
-from bench.portraits.marks import MARKINGS, Reference, offset, read_marks, references
+from bench.portraits.hair_outlines import read_outlines
+from bench.portraits.marks import MARKINGS, MENTON, Reference, offset, read_marks, references
+from bench.portraits.pictures import path_of, read_photo
 from bench.quality_figures import Figures
 from bench.quality_figures.looker import Looker
 from vision import hair_edge
 from vision.errors import PhotoError
+from vision.forehead_rays import ANGLES_DEG, MIDLINE, RADII, forehead_rays
 from vision.hairline import find_hairline
 
 TRIED_SEPARATIONS = (2.0, 3.0, 4.0, 5.0, 6.0)
@@ -55,6 +58,7 @@ def trichion(look: Looker) -> Figures:
         ]
         console.print(f"not observed in this marking: {', '.join(unmarked)}")
     held_out(look, scored)
+    against_outlines(look)
     return {
         "trichion_n": len(errors),
         "trichion_median_pct": statistics.median(errors),
@@ -88,4 +92,28 @@ def held_out(look: Looker, scored: Sequence[Reference]) -> None:
     console.print(
         f"EQUAL_SEPARATION is {kept:g}; chosen on one half of the pictures it would be {chosen[0]:g} or {chosen[1]:g}, "
         f"and the error on the other half: median {statistics.median(unseen):.2f} %, worst {max(unseen):.2f} %"
+    )
+
+
+def against_outlines(look: Looker) -> None:
+    """Where the midline enters the hair as outlined on other pictures of the same people: these set nothing."""
+    errors = []
+    for outline in read_outlines():
+        if outline.framing != "loose" or not path_of(outline.picture).exists():
+            continue
+        photo, landmarks, parsing = look.parts(read_photo(outline.picture))
+        rays = forehead_rays(landmarks)
+        midline = rays.at(np.broadcast_to(RADII[:, None], (RADII.size, ANGLES_DEG.size)))[:, MIDLINE]
+        x, y = np.rint(midline).astype(int).T
+        entered = np.flatnonzero(outline.mask(photo.height_px, photo.width_px)[y, x])
+        trichion = find_hairline(photo, landmarks, parsing).trichion
+        if trichion is None or not entered.size:
+            continue
+        place = midline[entered[0]]
+        found = np.array([trichion.x_px, trichion.y_px])
+        height_px = float(np.linalg.norm(landmarks.points[MENTON] - place))
+        errors.append(100 * float(np.linalg.norm(found - place)) / height_px)
+    console.print(
+        f"against the outlines of hair on {len(errors)} selfies and full-length pictures: "
+        f"median {statistics.median(errors):.2f} %, worst {max(errors):.2f} %"
     )

@@ -83,6 +83,19 @@ def test_a_hidden_eye_leaves_the_other() -> None:
     assert abs(error_pct(eyes, scale)) < 1.5
 
 
+def test_a_closed_eye_has_no_iris_whatever_is_drawn_there() -> None:
+    eyes = render(EyeLook(50.0), seed=4)
+    points = eyes.landmarks.points.copy()
+    points[386] = points[374]
+    scale = find_scale(eyes.photo, replace(eyes.landmarks, points=points), eyes.parsing, None)
+    assert scale.left_iris is None
+    assert scale.right_iris
+    points[159] = points[145]
+    closed = find_scale(eyes.photo, replace(eyes.landmarks, points=points), eyes.parsing, None)
+    assert closed.mm_per_px is None
+    assert [warning.reason for warning in doubts(closed)] == ["SCALE_UNCERTAIN"]
+
+
 def test_no_scale_without_an_iris() -> None:
     eyes = render(EyeLook(50.0), seed=4)
     blank = Photo(np.full_like(eyes.photo.rgb, 150), "JPEG", 1)
