@@ -18,6 +18,7 @@ LENGTH = {
     "interval_same_person_mm": {"low": 60.0, "high": 62.5},
     "causes_mm": {"population_mm": 3.9, "fit_mm": 0.8, "pose_mm": 0.6, "segmentation_mm": 0.7},
     "ratio": 0.333,
+    "ratio_perspective_corrected": 0.331,
     "ratio_of": "face_height",
     "angle_deg": None,
     "norms": [{"low": 55.4, "high": 61.4, "unit": "mm", "population": "adults", "source": "a paper"}],
@@ -30,6 +31,7 @@ ANGLE = {
     "interval_mm": None,
     "causes_mm": None,
     "ratio": None,
+    "ratio_perspective_corrected": None,
     "angle_deg": 71.3,
     "norms": [],
 }

@@ -1,0 +1,1 @@
+"""Pictures that are not easy, and what each of them gets."""
