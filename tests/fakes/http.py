@@ -33,6 +33,8 @@ class Response:
     status: int = 200
     body: bytes = b""
     kind: str = JSON
+    headers: tuple[str, ...] = ()
+    """More lines of the head, such as `location: …`."""
 
     @classmethod
     def json(cls, value: object, status: int = 200) -> Response:
@@ -104,6 +106,7 @@ class HttpServer:
             f"content-type: {response.kind}",
             f"content-length: {len(response.body)}",
             "connection: close",
+            *response.headers,
         )
         writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + response.body)
         await writer.drain()

@@ -1,0 +1,358 @@
+"""Both calls over a real socket, with an engine that sees what it is told: lines, deadlines, faults, words."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from openapi_schema_validator import OAS31Validator
+from structlog.testing import capture_logs
+
+from edge.calls import OnlineCounts
+from edge.errors import ApiError
+from edge.local.findings import NotLoadedError
+from hairmesh.client import FEATURES_ROUTE, SPECIAL_POINTS_ROUTE
+from tests.edge.local.engines import PATIENCE_S, ScriptedEngine, described, without_parser
+from tests.edge.rest import FEATURES, PHOTO, SPECIAL_POINTS, FakeMesh, Rest, eventually, picture, serving
+from tests.fakes.openai_server import KEY, OpenAiServer, claims, completion, error
+from vision.describe_terms import NO_PARSER, Feature
+
+NOBODY = OnlineCounts(total=2, healthy=0, primary_total=2, primary_healthy=0)
+BOTH = [FEATURES, SPECIAL_POINTS]
+
+
+@asynccontextmanager
+async def local(folder: Path, engine: ScriptedEngine, **changes: Any) -> AsyncIterator[Rest]:
+    """An edge without any worker, that sees by `engine`."""
+    async with serving(folder, FakeMesh(counts=NOBODY), load_local=engine.load, **changes) as rest:
+        yield rest
+
+
+@pytest.fixture
+def engine() -> ScriptedEngine:
+    return ScriptedEngine()
+
+
+@pytest.fixture
+async def edge(tmp_path: Path, engine: ScriptedEngine) -> AsyncIterator[Rest]:
+    async with local(tmp_path, engine) as rest:
+        yield rest
+
+
+async def reached(event: threading.Event) -> None:
+    """Wait for what happens in the local thread."""
+    assert await asyncio.to_thread(event.wait, PATIENCE_S)
+
+
+def test_the_routes_are_those_of_the_client() -> None:
+    assert BOTH == [FEATURES_ROUTE, SPECIAL_POINTS_ROUTE]
+
+
+async def test_points_come_without_any_worker(edge: Rest, engine: ScriptedEngine) -> None:
+    response = await edge.post(SPECIAL_POINTS)
+    assert response.status_code == 200
+    data = response.json()["data"]
+    assert data["points"] == {"glabella": {"x_px": 120.12, "y_px": 150.0}}
+    assert data["photo"]["width_px"] == 240
+    assert engine.seen == [PHOTO]
+
+
+async def test_a_description_comes_without_any_worker_in_the_language_asked_for(edge: Rest) -> None:
+    chinese = (await edge.post(FEATURES)).json()["data"]
+    by_header = (await edge.post(FEATURES, headers={"accept-language": "en"})).json()["data"]
+    by_parameter = (await edge.post(FEATURES, headers={"accept-language": "zh"}, lang="en")).json()["data"]
+    assert chinese["features"]["jaw"]["width"]["text"] == "下颌宽度适中"
+    assert by_header["features"]["jaw"]["width"]["text"] == "jaw of average width"
+    assert by_parameter == by_header
+    assert (chinese["source"], chinese["llm_reason"]) == ("geometry", None)
+
+
+async def test_both_are_in_the_request_log_without_a_worker(edge: Rest) -> None:
+    for route in BOTH:
+        await edge.post(route)
+    await edge.stop()
+    lines = edge.log_lines()
+    assert [line["route"] for line in lines] == BOTH
+    for line in lines:
+        assert (line["code"], line["worker"], line["workers"], line["attempts"]) == (0, "", [], 0)
+        assert line["duration_ms"] >= line["queue_ms"] >= 0
+
+
+async def test_a_photo_that_is_refused_is_refused_by_name(edge: Rest, engine: ScriptedEngine) -> None:
+    engine.failure = ApiError("YAW", {"yaw_deg": 31.5, "max": 20})
+    for route in BOTH:
+        response = await edge.post(route)
+        assert (response.status_code, response.json()["code"]) == (400, 1003)
+        assert response.json()["data"]["details"] == {"yaw_deg": 31.5, "max": 20}
+
+
+async def test_a_body_is_checked_as_for_any_call(edge: Rest, engine: ScriptedEngine) -> None:
+    small = await edge.post(FEATURES, picture(size=(180, 240)))
+    assert small.json()["data"]["reason"] == "IMAGE_TOO_SMALL"
+    unknown = await edge.post(SPECIAL_POINTS, lang="en")
+    assert unknown.json()["data"]["details"]["field"] == "lang"
+    assert engine.seen == []
+
+
+async def test_one_more_than_the_line_holds_is_told_to_come_again(tmp_path: Path, engine: ScriptedEngine) -> None:
+    engine.gate = threading.Event()
+    async with local(tmp_path, engine, local_vision={"max_waiting": 1}) as edge:
+        asked = {asyncio.create_task(edge.post(SPECIAL_POINTS)) for _ in range(3)}
+        (too_many,), inside = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        refused = too_many.result()
+        assert (refused.status_code, refused.json()["code"], refused.json()["data"]["reason"]) == (503, 1007, "BUSY")
+        assert int(refused.headers["retry-after"]) > 0
+        engine.gate.set()
+        assert [response.status_code for response in await asyncio.gather(*inside)] == [200, 200]
+        assert (await edge.post(FEATURES)).status_code == 200, "there is room again"
+
+
+async def test_nothing_else_waits_while_it_computes(edge: Rest, engine: ScriptedEngine) -> None:
+    engine.gate = threading.Event()
+    running = asyncio.create_task(edge.post(FEATURES))
+    await reached(engine.busy)
+    assert (await edge.client.get("/monitor")).status_code == 503
+    assert (await edge.client.get("/readyz")).status_code == 200
+    assert not running.done()
+    engine.gate.set()
+    assert (await running).status_code == 200
+
+
+async def test_a_client_that_leaves_takes_its_place_in_line_along(edge: Rest, engine: ScriptedEngine) -> None:
+    engine.gate = threading.Event()
+    first = asyncio.create_task(edge.post(SPECIAL_POINTS))
+    await reached(engine.busy)
+    gone = asyncio.create_task(edge.post(SPECIAL_POINTS, picture(size=(300, 300))))
+    await eventually(lambda: len(edge.server.server_state.tasks) == 2)
+    gone.cancel()
+    log = edge.settings.request_log.path
+    await eventually(lambda: log.exists() and "client_closed" in log.read_text())
+    engine.gate.set()
+    staying = picture(size=(400, 400))
+    last = await edge.post(SPECIAL_POINTS, staying)
+    assert [(await first).status_code, last.status_code] == [200, 200]
+    assert engine.seen == [PHOTO, staying]
+
+
+async def test_a_running_job_ends_when_its_client_leaves(edge: Rest, engine: ScriptedEngine) -> None:
+    engine.gate = threading.Event()
+    gone = asyncio.create_task(edge.post(FEATURES))
+    await reached(engine.busy)
+    gone.cancel()
+    await reached(engine.gave_up)
+    engine.gate.set()
+    assert (await edge.post(FEATURES)).status_code == 200
+
+
+async def test_a_client_waits_no_longer_than_it_said(edge: Rest, engine: ScriptedEngine) -> None:
+    engine.gate = threading.Event()
+    response = await edge.post(FEATURES, headers={"x-request-timeout-ms": "300"})
+    assert (response.status_code, response.json()["code"]) == (504, 1007)
+    assert response.json()["data"] | {"advice": None} == {
+        "reason": "DEADLINE",
+        "details": {"timeout_ms": 300},
+        "advice": None,
+    }
+    await reached(engine.gave_up)
+
+
+async def test_nor_longer_than_the_configuration_says(tmp_path: Path, engine: ScriptedEngine) -> None:
+    engine.gate = threading.Event()
+    async with local(tmp_path, engine, local_vision={"timeout_seconds": 0.2}) as edge:
+        response = await edge.post(FEATURES, headers={"x-request-timeout-ms": "60000"})
+    assert (response.status_code, response.json()["data"]["details"]) == (504, {})
+
+
+async def test_an_engine_that_broke_is_loaded_anew(edge: Rest, engine: ScriptedEngine) -> None:
+    engine.failure = RuntimeError("SENTINEL inside")
+    broken = await edge.post(FEATURES)
+    assert (broken.status_code, broken.json()["data"]["reason"]) == (503, "EDGE_FAILED")
+    assert "SENTINEL" not in broken.text
+    assert engine.closed
+    engine.failure = None
+    assert (await edge.post(FEATURES)).status_code == 200
+
+
+async def test_models_that_are_missing_are_named_and_nothing_else_suffers(tmp_path: Path) -> None:
+    engine, lacks = ScriptedEngine(), True
+
+    def load(folder: Path | None) -> ScriptedEngine:
+        if lacks:
+            raise NotLoadedError("LOCAL_MODELS_MISSING", f"{folder}/face_landmarker.task is missing; fetch it")
+        return engine
+
+    with capture_logs() as lines:
+        async with serving(tmp_path, FakeMesh(), load_local=load, local_vision={"models_dir": "/models"}) as edge:
+            for route in BOTH:
+                response = await edge.post(route)
+                assert (response.status_code, response.json()["code"]) == (503, 1007)
+                assert response.json()["data"]["reason"] == "LOCAL_MODELS_MISSING"
+                assert "/models" not in response.text
+                assert response.headers["retry-after"]
+            assert (await edge.client.get("/readyz")).status_code == 200
+            assert (await edge.client.get("/monitor")).status_code == 200
+            assert (await edge.measure()).status_code == 200
+            lacks = False
+            assert (await edge.post(FEATURES)).status_code == 200, "no restart is needed"
+    said = [line for line in lines if line["event"] == "local_vision_not_loaded"]
+    assert len(said) == 1, "once, not with every call"
+    assert said[0]["problem"] == "/models/face_landmarker.task is missing; fetch it"
+
+
+async def test_it_can_be_switched_off(tmp_path: Path, engine: ScriptedEngine) -> None:
+    async with local(tmp_path, engine, local_vision={"enabled": False}) as edge:
+        for route in BOTH:
+            assert (await edge.post(route)).json()["data"]["reason"] == "LOCAL_VISION_MISSING"
+    assert engine.seen == []
+
+
+def test_an_edge_without_the_extra_says_so_by_name() -> None:
+    code = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {"mediapipe", "cv2", "numpy", "onnxruntime", "torch", "onnx", "PIL"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Blocked())
+import edge.app, edge.command
+from edge.local.findings import NotLoadedError
+from edge.local.thread import load_engine
+try:
+    load_engine(None)
+except NotLoadedError as error:
+    print(error.reason, error)
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.startswith("LOCAL_VISION_MISSING ")
+    assert "install hairmesh[edge-vision]" in result.stdout
+
+
+async def test_models_are_freed_at_the_end(tmp_path: Path, engine: ScriptedEngine) -> None:
+    async with local(tmp_path, engine) as edge:
+        await edge.post(FEATURES)
+        assert not engine.closed
+    assert engine.closed
+
+
+async def test_nothing_is_loaded_before_the_first_call(tmp_path: Path) -> None:
+    def load(_folder: Path | None) -> ScriptedEngine:
+        raise AssertionError("nobody asked for it")
+
+    async with serving(tmp_path, FakeMesh(), load_local=load) as edge:
+        assert (await edge.measure()).status_code == 200
+        assert (await edge.client.get("/openapi.json")).status_code == 200
+
+
+# With a vision LLM behind it.
+
+
+async def test_a_configured_llm_is_asked_with_the_photo_and_checked(tmp_path: Path, engine: ScriptedEngine) -> None:
+    engine.description = described(eyes_shape=Feature("almond", 0.5, sure=False))
+    async with OpenAiServer() as server, local(tmp_path, engine, features=server.settings) as edge:
+        server.answers = [
+            completion(claims(jaw={"width": "wide"}, eyes={"shape": "round"}, remarks={"eyes": "双眼皮。"}))
+        ]
+        data = (await edge.post(FEATURES)).json()["data"]
+        assert (data["source"], data["llm_reason"]) == ("vision_llm+geometry", None)
+        assert data["remarks"]["eyes"] == "双眼皮。"
+        assert [each["field"] for each in data["disagreements"]] == ["eyes.shape", "jaw.width"]
+        assert data["features"]["eyes"]["shape"]["value"] == "round"
+        assert data["features"]["jaw"]["width"]["value"] == "average"
+        assert len(server.photos) == 1
+        await edge.post(SPECIAL_POINTS)
+        assert len(server.requests) == 1, "points need no LLM"
+
+
+async def test_a_photo_without_a_face_never_leaves_the_house(tmp_path: Path, engine: ScriptedEngine) -> None:
+    engine.failure = ApiError("NO_FACE")
+    async with OpenAiServer() as server, local(tmp_path, engine, features=server.settings) as edge:
+        assert (await edge.post(FEATURES)).json()["code"] == 1001
+        assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"), [(error(400, "SENTINEL"), "LLM_REFUSED"), (completion("no"), "LLM_UNUSABLE")]
+)
+async def test_where_the_llm_fails_geometry_answers_alone(
+    tmp_path: Path, engine: ScriptedEngine, answer: Any, reason: str
+) -> None:
+    engine.description = without_parser()
+    async with OpenAiServer(answers=[answer]) as server:
+        with capture_logs() as lines:
+            async with local(tmp_path, engine, features=server.settings) as edge:
+                response = await edge.post(FEATURES)
+    assert response.status_code == 200
+    data = response.json()["data"]
+    assert (data["source"], data["llm_reason"], data["remarks"]) == ("geometry", reason, None)
+    assert data["features"]["hair"]["colour"]["reason"] == NO_PARSER
+    assert data["features"]["hair"]["present"] is None
+    (said,) = [line for line in lines if line["event"] == "features_llm_failed"]
+    assert said["reason"] == reason
+    assert "SENTINEL" not in f"{lines}{response.text}"
+
+
+async def test_a_late_llm_is_answered_without_in_time(tmp_path: Path, engine: ScriptedEngine) -> None:
+    async with OpenAiServer(gate=asyncio.Event()) as server, local(tmp_path, engine, features=server.settings) as edge:
+        response = await edge.post(FEATURES, headers={"x-request-timeout-ms": "1500"})
+    assert (response.status_code, response.json()["data"]["llm_reason"]) == (200, "LLM_TIMEOUT")
+
+
+async def test_a_client_that_leaves_ends_the_question(tmp_path: Path, engine: ScriptedEngine) -> None:
+    async with OpenAiServer(gate=asyncio.Event()) as server, local(tmp_path, engine, features=server.settings) as edge:
+        gone = asyncio.create_task(edge.post(FEATURES))
+        async with asyncio.timeout(PATIENCE_S):
+            await server.asked.wait()
+            gone.cancel()
+            await server.left.wait()
+
+
+async def test_the_llm_is_switched_while_the_edge_runs(tmp_path: Path, engine: ScriptedEngine) -> None:
+    async with OpenAiServer() as server, local(tmp_path, engine) as edge:
+        assert (await edge.post(FEATURES)).json()["data"]["source"] == "geometry"
+        for changes, source in (({"features": server.settings}, "vision_llm+geometry"), ({}, "geometry")):
+            edge.write_config(**changes)
+            async with asyncio.timeout(PATIENCE_S):
+                while (await edge.post(FEATURES)).json()["data"]["source"] != source:  # it is watched twice a second
+                    pass
+
+
+async def test_the_key_is_nowhere_to_be_seen(tmp_path: Path, engine: ScriptedEngine) -> None:
+    async with OpenAiServer(answers=[error(401, f"bad key {KEY}")]) as server:
+        with capture_logs() as lines:
+            async with local(tmp_path, engine, features=server.settings, admin_tokens=["sixteen-characters"]) as edge:
+                answers = [
+                    await edge.post(FEATURES),
+                    await edge.client.get("/openapi.json"),
+                    await edge.client.get("/admin/pool", headers={"authorization": "Bearer sixteen-characters"}),
+                ]
+                await edge.stop()
+                log = edge.settings.request_log.path.read_text()
+                shown = repr(edge.settings)
+    assert KEY not in "".join([*(each.text for each in answers), log, shown, str(lines)])
+
+
+async def test_answers_are_as_documented(tmp_path: Path, engine: ScriptedEngine) -> None:
+    async with OpenAiServer() as server, local(tmp_path, engine, features=server.settings) as edge:
+        document = (await edge.client.get("/openapi.json")).json()
+
+        def check(route: str, response: httpx.Response) -> None:
+            content = document["paths"][route]["post"]["responses"][str(response.status_code)]["content"]
+            schema = {**content["application/json"]["schema"], "components": document["components"]}
+            OAS31Validator(schema).validate(response.json())
+
+        for route in BOTH:
+            check(route, await edge.post(route))
+        engine.description = without_parser()
+        check(FEATURES, await edge.post(FEATURES))
+        server.answers = [error(500, "x")]
+        check(FEATURES, await edge.post(FEATURES))
+        engine.failure = ApiError("MULTIPLE_FACES", {"faces": 2, "max": 1})
+        check(FEATURES, await edge.post(FEATURES))

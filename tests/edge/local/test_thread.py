@@ -1,0 +1,106 @@
+"""The line before the local thread: who is let in, who leaves, and what stays of them."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import weakref
+from collections.abc import AsyncIterator
+
+import pytest
+
+from edge.errors import ApiError
+from edge.local.findings import Engine, Ticket
+from edge.local.thread import LocalThread
+from edge.settings import LocalVision
+from tests.edge.local.engines import PATIENCE_S, ScriptedEngine
+
+ROOM = 2
+
+
+@pytest.fixture
+async def held() -> AsyncIterator[tuple[LocalThread, threading.Event]]:
+    """A thread that is busy until the event is set."""
+    engine, gate, begun = ScriptedEngine(), threading.Event(), threading.Event()
+    thread = LocalThread(LocalVision(max_waiting=ROOM), engine.load)
+
+    def hold(_engine: Engine, _ticket: Ticket) -> bool:
+        begun.set()
+        return gate.wait(PATIENCE_S)
+
+    running = asyncio.create_task(thread.run(hold, PATIENCE_S))
+    assert await asyncio.to_thread(begun.wait, PATIENCE_S)
+    yield thread, gate
+    gate.set()
+    await running
+    await thread.close()
+
+
+async def waiting(thread: LocalThread, said: list[str], word: str) -> asyncio.Task[object]:
+    """A job in line that would say a word."""
+    task: asyncio.Task[object] = asyncio.create_task(thread.run(lambda _engine, _ticket: said.append(word), PATIENCE_S))
+    await asyncio.sleep(0)  # its first step puts it in line
+    return task
+
+
+async def test_jobs_run_in_the_order_they_came(held: tuple[LocalThread, threading.Event]) -> None:
+    thread, gate = held
+    said: list[str] = []
+    tasks = [await waiting(thread, said, word) for word in ("first", "second")]
+    gate.set()
+    await asyncio.gather(*tasks)
+    assert said == ["first", "second"]
+
+
+async def test_the_line_is_bounded_and_those_who_leave_make_room(held: tuple[LocalThread, threading.Event]) -> None:
+    thread, gate = held
+    said: list[str] = []
+    gone, stays = [await waiting(thread, said, word) for word in ("gone", "stays")]
+    with pytest.raises(ApiError, match="BUSY"):
+        await thread.run(lambda _engine, _ticket: said.append("refused"), PATIENCE_S)
+    gone.cancel()
+    await asyncio.wait({gone})
+    comes = await waiting(thread, said, "comes")
+    gate.set()
+    await asyncio.gather(stays, comes)
+    assert said == ["stays", "comes"]
+
+
+async def test_nothing_is_kept_for_those_who_left(held: tuple[LocalThread, threading.Event]) -> None:
+    thread, _gate = held
+
+    class Holder:
+        """Stands for a photo in memory."""
+
+    def job(holder: Holder) -> asyncio.Task[object]:
+        return asyncio.create_task(thread.run(lambda _engine, _ticket: holder, PATIENCE_S))
+
+    holder = Holder()
+    kept = weakref.ref(holder)
+    task = job(holder)
+    del holder
+    await asyncio.sleep(0)
+    assert kept() is not None
+    task.cancel()
+    await asyncio.wait({task})
+    del task
+    gc.collect()
+    assert kept() is None, "the line holds it still"
+
+
+async def test_one_that_is_too_late_is_not_begun(held: tuple[LocalThread, threading.Event]) -> None:
+    thread, gate = held
+    said: list[str] = []
+    with pytest.raises(ApiError, match="DEADLINE"):
+        await thread.run(lambda _engine, _ticket: said.append("late"), 0.05)
+    gate.set()
+    await (await waiting(thread, said, "next"))
+    assert said == ["next"]
+
+
+async def test_time_in_line_is_told(held: tuple[LocalThread, threading.Event]) -> None:
+    thread, gate = held
+    task = asyncio.create_task(thread.run(lambda _engine, _ticket: None, PATIENCE_S))
+    asyncio.get_running_loop().call_later(0.05, gate.set)
+    assert (await task).queue_s >= 0.04
