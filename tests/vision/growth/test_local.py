@@ -18,7 +18,7 @@ from vision.growth.region_raster import coverage
 from vision.growth.scene import px_per_mm, scene_of
 from vision.growth.texture import repetition
 from vision.growth.texture_colour import lab_of
-from vision.types import Facts, NoProgress, Points, RgbImage, Stage
+from vision.types import Facts, Label, NoProgress, Points, RgbImage, Stage
 
 LOWERED_PX = 60.0
 CANVAS_PX = 800
@@ -86,7 +86,7 @@ def test_the_same_job_gives_the_same_picture_and_another_seed_another_one(job: G
 def test_leaves_the_photo_itself_and_what_is_far_from_the_region_alone(job: GrowthJob, picture: RgbImage) -> None:
     untouched = painted_facts().photo.rgb
     assert np.array_equal(job.scene.rgb, untouched)
-    far = cv2.distanceTransform((job.region < 0.5).astype(np.uint8), cv2.DIST_L2, 5) > 21 * px_per_mm(job.scene)
+    far = cv2.distanceTransform((job.region < 0.5).astype(np.uint8), cv2.DIST_L2, 5) > 24 * px_per_mm(job.scene)
     assert np.array_equal(picture[far], untouched[far])
 
 
@@ -176,6 +176,21 @@ def test_the_old_edge_cannot_be_seen_any_more(job: GrowthJob, picture: RgbImage)
     assert after.max() - after.min() < 0.25
 
 
+def test_the_sparse_front_of_the_old_hair_lies_under_new_hair() -> None:
+    """Skin shines through the first 5 mm of the old hair; the new front lies 31 mm before it."""
+    whole = job_on(painted_facts())
+    line = np.array([(p.x_px, p.y_px) for p in painted_facts().hairline.points])
+    y, x = np.mgrid[:CANVAS_PX, :CANVAS_PX]
+    behind_mm = (np.interp(x, line[:, 0], line[:, 1]) - y) / px_per_mm(whole.scene)
+    skin = (0.6 * np.clip(1 - behind_mm / 5, 0, 1) * (behind_mm > 0))[..., None]
+    rgb = np.rint(whole.scene.rgb + skin * (np.array(SKIN) - whole.scene.rgb)).astype(np.uint8)
+    job = replace(whole, scene=replace(whole.scene, rgb=rgb))
+    finished = composite(rgb, grown(job), reach(job))
+    band = (behind_mm > 0.5) & (behind_mm < 4) & (np.abs(x - CANVAS_PX / 2) < 60)
+    assert hairiness(rgb)[band].mean() < 0.75
+    assert hairiness(finished)[band].mean() > 0.85
+
+
 def test_without_a_front_the_border_to_bare_skin_is_the_front() -> None:
     job = replace(job_on(painted_facts()), front=None)
     picture = grown(job)
@@ -220,14 +235,14 @@ def test_declines_a_head_without_hair() -> None:
 
 
 def test_declines_when_the_little_hair_there_is_would_have_to_come_again_and_again(job: GrowthJob) -> None:
-    """A tuft of 14 × 14 mm over one ear, for a whole forehead."""
-    side = round(14 * px_per_mm(job.scene))
+    """A tuft of 22 × 22 mm for a whole forehead."""
+    side = round(22 * px_per_mm(job.scene)) // 2  # the parsing has half of the photo's pixels
     labels = job.scene.parsing.probabilities.copy()
-    y, x = (int(v) for v in np.argwhere(labels[17] > 0.9)[0])
     kept = np.zeros(labels.shape[1:], dtype=bool)
-    kept[y : y + side // 2, x : x + side // 2] = True
-    labels[1] += np.where(kept, 0, labels[17])
-    labels[17] *= kept
+    kept[70 : 70 + side, 180 : 180 + side] = True
+    assert labels[Label.HAIR][kept].min() > 0.9
+    labels[Label.SKIN] += np.where(kept, 0, labels[Label.HAIR])
+    labels[Label.HAIR] *= kept
     scene = replace(job.scene, parsing=replace(job.scene.parsing, probabilities=labels))
     with pytest.raises(GrowthUnavailableError) as refused:
         grown(replace(job, scene=scene))

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.vision.growth.painted_heads import lowered, painted_facts
+from tests.vision.growth.test_local import GivesUp, strand_axis_deg
+from vision.errors import CancelledCallError
 from vision.growth.backend import GrowthJob
 from vision.growth.region_raster import coverage
 from vision.growth.scene import scene_of
 from vision.growth.strands.field import growth_field, spread
 from vision.growth.strands.own_hair import look_at_hair
 from vision.growth.strands.plot import Coarse, Frame, survey
-from vision.types import Points
+from vision.growth.strands.quilt import Quilt
+from vision.growth.strands.strokes import draw_strands, strand_noise
+from vision.types import NoProgress, Points
 
 
 def surveyed(angle_deg: float) -> tuple[Coarse, GrowthJob]:
@@ -84,3 +89,36 @@ def test_hair_grows_outward_along_the_axis_of_the_own_hair() -> None:
         found_deg = np.degrees(np.arctan2(mean[0], -mean[1]))
         assert mean[1] < 0
         assert abs(found_deg + angle_deg) < 15  # `combed` turns strands the other way round
+
+
+@pytest.mark.parametrize("wanted_deg", [-70.0, 0.0, 45.0])
+def test_patches_are_turned_into_the_growth_field(wanted_deg: float) -> None:
+    """From hair that stands upright, whatever way it is to lie."""
+    _, job = surveyed(0.0)
+    coarse, plot = survey(job)
+    rng = np.random.default_rng(1)
+    direction = np.array([np.sin(np.radians(wanted_deg)), -np.cos(np.radians(wanted_deg))], dtype=np.float32)
+    quilt = Quilt(job.scene.rgb, coarse, plot, look_at_hair(job.scene.rgb, coarse), rng)
+    on_coarse = np.broadcast_to(direction, (*coarse.hair.shape, 2))
+    on_plot = np.ascontiguousarray(np.broadcast_to(direction, (*plot.region.shape, 2)))
+    wanted = plot.region > 0.5
+    cover = quilt.cover(wanted, on_coarse, strand_noise(on_plot, 6.0, 0.7, rng), rng, NoProgress())
+    found = strand_axis_deg(np.rint(cover * 255).astype(np.uint8), wanted)
+    assert abs((found - wanted_deg + 90) % 180 - 90) < 12
+
+
+def test_drawing_strands_stops_when_nobody_waits() -> None:
+    plot = survey(surveyed(0.0)[1])[1]
+    field = np.zeros((*plot.region.shape, 2), dtype=np.float32)
+    field[..., 1] = -1
+    with pytest.raises(CancelledCallError):
+        draw_strands(
+            plot,
+            field,
+            plot.region,
+            length_mm=5.0,
+            curliness=0.0,
+            blur_px=0.7,
+            rng=np.random.default_rng(1),
+            progress=GivesUp(after=1),
+        )

@@ -28,6 +28,8 @@ THIN = 0.6
 """Length and width of the foremost hairs, against dense ones."""
 SPLAT_PX = 0.4
 """Blur (standard deviation) that comes from sharing a point among four pixels."""
+LONGEST = 2.0
+"""No strand is longer than so many times the usual length: it would leave the plot."""
 STEP_EVERY = 16
 
 
@@ -84,7 +86,7 @@ def draw_strands(
     place, dense = place[rooted], dense[rooted]
     count = len(place)
     stout = THIN + (1 - THIN) * dense
-    length = length_mm * stout * rng.lognormal(0, 0.4, count)
+    length = length_mm * stout * np.minimum(rng.lognormal(0, 0.4, count), LONGEST)
     thickness = WIDTH_MM / plot.mm * stout * rng.lognormal(0, 0.3, count)
     tone = rng.lognormal(0, 0.18, count)
     fan = np.radians(FAN_DEG[1] + (FAN_DEG[0] - FAN_DEG[1]) * dense) * rng.standard_normal(count)
