@@ -100,7 +100,7 @@ _WARNING = _object(
         "reason": {**_TEXT, "description": "Such as `PERSPECTIVE`, `GLASSES`, `CHILD`."},
         "value": _or_null(_NUMBER, "The measured value."),
         "limit": _or_null(_NUMBER, "The limit it broke."),
-        "unit": {**_TEXT, "description": "Of both; empty: a ratio."},
+        "unit": {**_TEXT, "description": "Of both, such as `ratio` or `pct`."},
     },
 )
 _POINT = _object(

@@ -1,6 +1,6 @@
 """The one thread in which local vision lives: jobs wait in line, and none of it is in the event loop's way.
 
-Models are loaded by the first job: they take 0.4 GB and two seconds, and an edge that is never asked does without.
+Models are loaded by the first job: they take 0.5 GB and some seconds, and an edge that is never asked does without.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class LocalThread:
     def _do(self, job: _Job[T]) -> T:
         """In the thread."""
         work = job.work
-        if work is None or job.ticket.given_up:
+        if work is None:
             raise GivenUpError
         job.started_s = time.monotonic()
         engine = self._loaded()
