@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from edge.local.claims import GROUPS, PRESENT, Claims
+from edge.local.claims import GROUPS, Claims
 from edge.local.findings import Described, Points
 from vision.describe_terms import CLASSES, HIDDEN, Feature
 
@@ -29,17 +29,17 @@ def features_data(found: Described, claims: Claims | None, llm_reason: str | Non
     """Data of the features call; `claims` are None where no model was asked, or had nothing usable to say."""
     said = claims or _NOTHING
     measured = found.description.features
-    features: dict[str, dict[str, Any]] = {
+    features = {
         group: {name: _feature(f"{group}.{name}", measured, said, lang) for name in names}
         for group, names in GROUPS.items()
     }
     present = found.description.hair_present
-    features["hair"] = {"present": said.hair_present if present is None else present, **features["hair"]}
     return {
         "source": GEOMETRY if claims is None else BOTH,
         "llm_reason": llm_reason,
         "photo": found.place.photo,
         "face": found.place.face,
+        "hair_present": said.hair_present if present is None else present,
         "features": features,
         "remarks": {group: said.remarks.get(group) for group in GROUPS} if claims else None,
         "disagreements": _disagreements(found, said),
@@ -73,7 +73,7 @@ def _disagreements(found: Described, said: Claims) -> list[dict[str, Any]]:
     present = found.description.hair_present
     if None not in (present, said.hair_present) and present != said.hair_present:
         names = {True: "yes", False: "no"}
-        different.append((PRESENT, names[bool(said.hair_present)], names[bool(present)], GEOMETRY))
+        different.append(("hair_present", names[bool(said.hair_present)], names[bool(present)], GEOMETRY))
     return [
         {"field": name, "claimed": claimed, "measured": measured, "kept": kept}
         for name, claimed, measured, kept in sorted(different)

@@ -72,11 +72,7 @@ def _features() -> Schema:
         group: _object(f"What concerns the {group}.", {name: _feature(f"{group}.{name}") for name in names})
         for group, names in GROUPS.items()
     }
-    hair = groups["hair"]["properties"]
-    present = _or_null({"type": "boolean"}, "Whether there is hair; null: not known.")
-    return _object(
-        "By part of the face.", {**groups, "hair": _object("What concerns the hair.", {"present": present, **hair})}
-    )
+    return _object("By part of the face.", groups)
 
 
 def _remarks() -> Schema:
@@ -88,7 +84,7 @@ def _remarks() -> Schema:
 _DISAGREEMENT = _object(
     "A feature in which the vision LLM and geometry differ.",
     {
-        "field": {**_TEXT, "description": "Such as `jaw.width`."},
+        "field": {**_TEXT, "description": "Such as `jaw.width`, or `hair_present`."},
         "claimed": {**_TEXT, "description": "What the LLM says."},
         "measured": {**_TEXT, "description": "What geometry says."},
         "kept": {"type": "string", "enum": [GEOMETRY, VISION_LLM], "description": "Whose word stands."},
@@ -131,6 +127,7 @@ def schemas() -> dict[str, Schema]:
                     "Why the configured vision LLM says nothing; null where it does, or where none is configured.",
                 ),
                 **_photo_and_face(),
+                "hair_present": _or_null({"type": "boolean"}, "Whether there is hair on the head; null: not known."),
                 "features": _features(),
                 "remarks": _remarks(),
                 "disagreements": {"type": "array", "items": _DISAGREEMENT, "description": "Where both differ."},

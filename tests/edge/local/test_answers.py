@@ -66,7 +66,7 @@ def test_agreement_is_geometrys_word() -> None:
 def test_what_a_parser_would_see_is_the_models_word_without_one() -> None:
     data = merged(without_parser(), present=True, hair_colour="black", hair_length="long")
     hair = data["features"]["hair"]
-    assert hair["present"] is True
+    assert data["hair_present"] is True
     assert (hair["colour"]["value"], hair["colour"]["source"]) == ("black", "vision_llm")
     assert (hair["bangs"]["value"], hair["bangs"]["reason"]) == (None, NO_PARSER)
     assert data["disagreements"] == []
@@ -83,9 +83,9 @@ def test_what_the_photo_hides_stays_unknown_whatever_is_claimed(reason: str) -> 
 def test_hair_that_is_not_there_is_not_claimed_into_being() -> None:
     bald = replace(described(hair_colour=Feature(None, reason=NO_HAIR)), hair_present=False)
     data = merged(bald, present=True, hair_colour="black")
-    assert data["features"]["hair"]["present"] is False
+    assert data["hair_present"] is False
     assert data["features"]["hair"]["colour"]["value"] is None
-    assert data["disagreements"] == [{"field": "hair.present", "claimed": "yes", "measured": "no", "kept": "geometry"}]
+    assert data["disagreements"] == [{"field": "hair_present", "claimed": "yes", "measured": "no", "kept": "geometry"}]
 
 
 @pytest.mark.parametrize("lang", ["zh", "en"])

@@ -293,7 +293,7 @@ async def test_where_the_llm_fails_geometry_answers_alone(
     data = response.json()["data"]
     assert (data["source"], data["llm_reason"], data["remarks"]) == ("geometry", reason, None)
     assert data["features"]["hair"]["colour"]["reason"] == NO_PARSER
-    assert data["features"]["hair"]["present"] is None
+    assert data["hair_present"] is None
     (said,) = [line for line in lines if line["event"] == "features_llm_failed"]
     assert said["reason"] == reason
     assert "SENTINEL" not in f"{lines}{response.text}"
