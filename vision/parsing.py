@@ -44,7 +44,7 @@ class Crop:
 
 CROPS = (Crop(376, 0), Crop(528, 24), Crop(752, 80))
 """2.0, 2.8 and 4.0 mesh heights wide; they reach 0.9, 1.4 and 2.3 below the middle of the mesh."""
-FEATHER = 0.2
+FEATHER = 0.3
 """Width of the band inside a crop's border over which the wider one takes over, in sides of the crop."""
 HAIR = (Label.HAIR, Label.HAT)
 HAIR_AND_NECK = (*HAIR, Label.NECK)
