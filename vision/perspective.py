@@ -10,6 +10,9 @@ Everything was measured on renderings of ten studio portraits from 0.25 to 1.5 m
 with the mesh that the detector finds in them. The mesh yields less than geometry would have it, so lengths have an
 effective depth that is not the one of their ends. Between people the estimated 1/d has a standard deviation of 0.5 per
 metre: 0.35 m is told as 0.30 to 0.43 m, and 1.5 m as anything beyond 0.8 m.
+
+Selfies of ten people against their studio portraits, median: face height over width is off by 5.8 % as shown and by
+1.9 % corrected, the outer fifths by 12 and 21 %, then 5 and 7 %; jaw over face width by 1.3, then 2.2 %.
 """
 
 from __future__ import annotations
