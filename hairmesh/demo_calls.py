@@ -130,9 +130,14 @@ class Walk:
 
     def _features(self) -> None:
         answer, took_s = self._asked(lambda: self._client.features(self._photo, lang=self._lang))
-        rows = list(_leaves({key: value for key, value in answer.data.items() if key not in _NO_FEATURES}))
-        text = f"Computed on the edge, {took_s:.1f} s; source: {answer.data['source']}."
-        self._section(Section("Features", _post(api.FEATURES_ROUTE), text, columns=("feature", "value"), rows=rows))
+        rows = [
+            [f"{part}.{name}", found["text"] or f"unknown: {found['reason']}", _ratios(found["ratios"])]
+            for part, features in answer.data["features"].items()
+            for name, found in features.items()
+        ]
+        text = f"Computed on the edge, {took_s:.1f} s with its models loaded; source: {answer.data['source']}."
+        columns = ("feature", "found", "by")
+        self._section(Section("Features", _post(api.FEATURES_ROUTE), text, columns=columns, rows=rows))
 
     def _points(self) -> None:
         answer, took_s = self._asked(lambda: self._client.special_points(self._photo))
@@ -193,7 +198,6 @@ def _post(route: str) -> str:
     return f"POST {route}"
 
 
-_NO_FEATURES = frozenset({"photo", "face", "warnings", "source"})
 _PROOF = ("parses as hair", "edge to design", "ΔE2000", "direction", "gradient", "changed outside")
 
 
@@ -223,12 +227,5 @@ def _number(value: float | None, unit: str, decimals: int = 1) -> str:
     return "–" if value is None else f"{value:.{decimals}f}{unit}"
 
 
-def _leaves(value: Mapping[str, Any], prefix: str = "") -> Iterator[list[str]]:
-    """Dotted names and values of an answer."""
-    for name, each in value.items():
-        if isinstance(each, Mapping):
-            yield from _leaves(each, f"{prefix}{name}.")
-        elif isinstance(each, list):
-            yield [prefix + name, ", ".join(map(str, each)) or "–"]
-        else:
-            yield [prefix + name, "–" if each is None else f"{each:.2f}" if isinstance(each, float) else str(each)]
+def _ratios(ratios: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:.2f}" for name, value in ratios.items())
