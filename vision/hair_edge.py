@@ -92,15 +92,21 @@ def find_hair_edge(colours: ForeheadColours, rays: Rays, hair: Floats, face: Flo
         quarter, half, three_quarters = (_crossing(level, value) for value in (0.25, 0.5, 0.75))
         shift = np.clip(shift + np.nan_to_num(half), -MAX_SHIFT, MAX_SHIFT)
     separation = np.where(np.isnan(half), 0.0, separation)
-    shift = np.median(_near(shift[None], CALM_SPAN)[0], axis=-1)
+    shift = _calm(shift)
     trust = separation**2 / (separation**2 + EQUAL_SEPARATION**2)
     return HairEdge(
         border=border,
         radius=border + trust * shift,
-        width=np.where(np.isnan(border), np.nan, np.abs(three_quarters - quarter)),
+        width=np.where(np.isnan(border), np.nan, _calm(np.abs(three_quarters - quarter))),
         disagreement=np.where(np.isnan(border), np.nan, np.abs(shift)),
         separation=separation,
     )
+
+
+def _calm(values: Array) -> Array:
+    """(N,), median of each ray and its neighbours; NaN where most of them are."""
+    near = np.sort(_near(values[None], CALM_SPAN)[0], axis=-1)  # NaN sorts behind all numbers
+    return near[:, CALM_SPAN]
 
 
 def _profile(colours: ForeheadColours, rays: Rays, hair: Floats, face: Floats, edge: Array) -> tuple[Array, Array]:
