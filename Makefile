@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 
 bin := .venv/bin
 # bench/NAME.py, in this order; each prints its figures.
-benches := edge_overhead measure memory quality growth dispatch health pool_scale simulate
+benches := edge_overhead measure memory quality parsing growth dispatch health pool_scale simulate
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "make %-10s %s\n", $$1, $$2}'
