@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tests.scenarios.picture_reports import DIFFUSION, FACE_MESH, FACE_PARSING, PICTURES
+from tests.scenarios.row import Row
 
 SIM = "tests/edge/pool/test_scenarios.py::"
 EVENTS = "tests/edge/pool/test_events.py::"
@@ -39,22 +40,6 @@ ENGINES = "tests/worker/health/test_watchdog_engines.py::"
 RESTARTS = "tests/worker/health/test_watchdog_restarts.py::"
 PASSWORDS = "tests/worker/test_passwords.py::"
 DISK_CHECK = "tests/worker/health/test_disk.py::"
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One scenario or report."""
-
-    key: str
-    """Its number, or its id among the reports."""
-    what: str
-    """What happens."""
-    answer: str
-    """What the system does about it."""
-    tests: tuple[str, ...] = ()
-    """Node ids, without parameters, of tests that fail when it does not."""
-    later: str = ""
-    """Why there is none yet."""
 
 
 SCENARIOS = (
@@ -414,7 +399,7 @@ SCENARIOS = (
     ),
 )
 
-REPORTS = (
+_REPORTS_OF_SERVING = (
     Row(
         "B38",
         "A cancellation escapes from a grpc.aio handler, and the client never gets an answer.",
@@ -654,8 +639,12 @@ REPORTS = (
     Row(
         "B88",
         "A vision LLM refuses a WebP data URI.",
-        "The photo is to go there as an 8-bit RGB picture with a matching type.",
-        later="comes with call 4, `/api/v1/face/features`, which is not built",
+        "Whatever comes in, an 8-bit RGB JPEG goes there, upright and without metadata; a 400 is not tried again.",
+        (
+            "tests/edge/local/test_engine.py::test_b88_whatever_comes_in_a_plain_jpeg_goes_out",
+            "tests/edge/local/test_engine.py::test_b88_it_is_upright_reduced_and_holds_nothing_but_pixels",
+            "tests/edge/local/test_llm.py::test_what_goes_wrong_has_a_name",
+        ),
     ),
     Row(
         "B94",
@@ -688,3 +677,5 @@ REPORTS = (
         ),
     ),
 )
+
+REPORTS = (*PICTURES, *FACE_MESH, *FACE_PARSING, *_REPORTS_OF_SERVING, *DIFFUSION)
