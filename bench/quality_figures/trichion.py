@@ -96,7 +96,7 @@ def held_out(look: Looker, scored: Sequence[Reference]) -> None:
 
 
 def against_outlines(look: Looker) -> None:
-    """Where the midline enters the hair as outlined on other pictures of the same people: these set nothing."""
+    """Where the midline enters the hair as outlined on other pictures of the studio's people."""
     errors = []
     for outline in read_outlines():
         if outline.framing != "loose" or not path_of(outline.picture).exists():
