@@ -37,7 +37,11 @@ def brightest_near(rgb: RgbImage, place: NDArray[np.float64], reach: int = 40) -
     x, y = place.round().astype(int)
     part = rgb[y - reach : y + reach, x - reach : x + reach, 0].astype(float)
     rows, columns = np.mgrid[: part.shape[0], : part.shape[1]]
-    return np.array([(columns * part).sum(), (rows * part).sum()]) / part.sum() + [x - reach, y - reach]
+    middle: NDArray[np.float64] = np.array([(columns * part).sum(), (rows * part).sum()]) / part.sum() + [
+        x - reach,
+        y - reach,
+    ]
+    return middle
 
 
 def test_from_where_it_was_taken_a_face_looks_as_it_did(dotted: tuple[RgbImage, FaceLandmarks]) -> None:
