@@ -268,6 +268,15 @@ TABLE: Mapping[str, Row] = {
         Text("区域过大", "The region is too large."),
         Text("请只圈出头皮上需要生发的部位", "Mark only the part of the scalp in which hair is to grow."),
     ),
+    "REGION_TOO_FINE": Row(
+        PARAMETER,
+        400,
+        Text("区域过于零碎", "The region is too fine."),
+        Text(
+            "请用连续的笔画涂出需要生发的部位，不要用散点或噪点",
+            "Paint the part in which hair is to grow in whole strokes, not in dots or noise.",
+        ),
+    ),
     "MASK_SIZE_DIFFERS": Row(
         PARAMETER,
         400,

@@ -22,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from edge.calls import CallTrace
 from edge.errors import ApiError, invalid
+from edge.images.store import StoreError
 from edge.messages import OK, preferred_language
 from edge.request_log import RequestLog
 from edge.upload import ClientGoneError, public_name
@@ -56,6 +57,9 @@ class Exchange:
         given = self.headers.getlist("x-request-id")
         self.request_id = given[0] if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]) else secrets.token_hex(16)
         self.lang = preferred_language(self.headers.get("accept-language", ""))
+        self.vary = "Accept-Language"
+        self.takes_chunks: bool = scope["http_version"] != "1.0"
+        """Whether an answer may be sent whose length is not known at its beginning."""
         self.started_s = time.monotonic()
         self.answered_s: float | None = None
         self.code: int | None = None
@@ -68,6 +72,8 @@ class Exchange:
         self.bytes_out = 0
         self.body_read = False
         self.client_gone = False
+        self.take_back: Callable[[], Awaitable[None]] | None = None
+        """Undoes what is of use to nobody unless the client gets a good answer; raises `StoreError`."""
         self._receive = receive
 
     @classmethod
@@ -127,9 +133,10 @@ class Exchange:
         """The envelope of a refusal, as JSON: the end of the request."""
         self.reason = error.reason
         advice = error.advice
+        later = {} if error.retry_after_s is None else {"retry_after_s": error.retry_after_s}
         data = {
             "reason": error.reason,
-            "details": dict(error.details),
+            "details": {**error.details, **later},
             "advice": advice.of(self.lang) if advice else None,
         }
         return self._envelope(error.row.code, error.message.of(self.lang), data)
@@ -145,7 +152,7 @@ class Exchange:
             "X-Request-ID": self.request_id,
             "Cache-Control": "no-store",
             "Content-Language": self.lang,
-            "Vary": "Accept-Language",
+            "Vary": self.vary,
         }
 
     def _respond(self, body: bytes, http_status: int, headers: Mapping[str, str]) -> Response:
@@ -180,6 +187,13 @@ class Exchange:
             "bytes_out": self.bytes_out,
             "client": "client_closed" if self.code is None else "answered",
         }
+
+
+async def _taken_back(take_back: Callable[[], Awaitable[None]]) -> None:
+    try:
+        await take_back()
+    except StoreError as error:
+        log.error("pictures_not_removed", problem=str(error))  # noqa: TRY400  (no trace: it is no fault of ours)
 
 
 def _refuse_query(query: bytes) -> None:
@@ -279,9 +293,11 @@ class ApiExchanges:
             if refusal is not None and exchange.http_status is None:
                 await exchange.refuse(refusal)(scope, exchange.receive, send)
         finally:
-            structlog.contextvars.unbind_contextvars("request_id")
             exchange.route = exchange.route or getattr(scope.get("route"), "path", None)
             self._request_log.write(exchange.line())
+            if exchange.take_back is not None and (exchange.code != 0 or exchange.client_gone):
+                await asyncio.shield(_taken_back(exchange.take_back))  # last: a sick disk delays no refusal
+            structlog.contextvars.unbind_contextvars("request_id")
 
     async def _run(self, exchange: Exchange, scope: Scope, send: Send) -> None:
         """Run the application inside; raises what it did not answer by itself."""

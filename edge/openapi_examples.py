@@ -32,6 +32,7 @@ DETAILS: Mapping[str, Mapping[str, DetailValue]] = {
     "REGION_OUTSIDE_IMAGE": {"field": "region"},
     "REGION_EMPTY": {"field": "region"},
     "REGION_TOO_LARGE": {"field": "region"},
+    "REGION_TOO_FINE": {"field": "mask", "border_px": 812_400, "max_px": 163_840},
     "MASK_SIZE_DIFFERS": {"field": "mask", "width": 640, "height": 480, "photo_width": 2048, "photo_height": 2048},
     "MASK_UNREADABLE": {"field": "mask", "format": "GIF", "supported": "BMP, HEIF, JPEG, PNG, TIFF, WEBP"},
     "MISSING_PARAMETER": {"field": "image", "in_json": "image_base64"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, TypeVar
+from typing import Annotated, ClassVar, Literal, TypeVar, get_args
 
 import orjson
 from pydantic import (
@@ -21,7 +21,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from edge.calls import DetailValue
 from edge.errors import ApiError, invalid
-from edge.upload import Shape, public_name
+from edge.upload import MAX_FIELD_BYTES, Shape, public_name
 
 StyleName = Literal["round", "m", "widows_peak", "rectangular", "bell", "triangular", "straight"]
 PartName = Literal["hair", "skin", "forehead", "brows", "eyes", "nose", "lips", "ears", "neck"]
@@ -33,6 +33,9 @@ MIN_CORNERS, MAX_CORNERS = 3, 1000
 MAX_COORDINATE_PX = 1_000_000
 """Beyond any photo; where in the photo a region lies is for the worker to judge."""
 MAX_SEED = 2**63 - 1
+MAX_NAMES = max(len(get_args(StyleName)), len(get_args(PartName)))
+MAX_NAMES_CHARACTERS = 1024
+"""Of a list of names in all, blanks and commas included."""
 
 Corner = tuple[float, float]
 
@@ -54,6 +57,11 @@ def _names(value: object) -> object:
     listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, list):
         raise _wrong(expected="a list of names")
+    # Before anything is taken apart: each name that is wrong would be a complaint of its own, however many there are.
+    if len(listed) > MAX_NAMES:
+        raise _wrong(names=len(listed), max=MAX_NAMES)
+    if (characters := sum(len(each) for each in listed if isinstance(each, str))) > MAX_NAMES_CHARACTERS:
+        raise _wrong(characters=characters, max=MAX_NAMES_CHARACTERS)
     return [name for each in listed for name in (map(str.strip, each.split(",")) if isinstance(each, str) else [each])]
 
 
@@ -66,6 +74,8 @@ def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
 def _corners(value: object) -> tuple[Corner, ...]:
     """Corners as a list in JSON; in a form its text."""
     if isinstance(value, str):
+        if len(value) > MAX_FIELD_BYTES:
+            raise _wrong(max_bytes=MAX_FIELD_BYTES)
         try:
             value = orjson.loads(value)
         except orjson.JSONDecodeError:
@@ -91,13 +101,19 @@ def _is_number(value: object) -> bool:
 
 _REGION_SCHEMA = {
     "type": "array",
-    "items": {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2},
+    "items": {
+        "type": "array",
+        "items": {"type": "number", "minimum": -MAX_COORDINATE_PX, "maximum": MAX_COORDINATE_PX},
+        "minItems": 2,
+        "maxItems": 2,
+    },
     "minItems": MIN_CORNERS,
     "maxItems": MAX_CORNERS,
 }
 
-Styles = Annotated[tuple[StyleName, ...], BeforeValidator(_names), AfterValidator(_each_once)]
-Parts = Annotated[tuple[PartName, ...], BeforeValidator(_names), AfterValidator(_each_once)]
+_SOME = Field(min_length=1, json_schema_extra={"uniqueItems": True})
+Styles = Annotated[tuple[StyleName, ...], _SOME, BeforeValidator(_names), AfterValidator(_each_once)]
+Parts = Annotated[tuple[PartName, ...], _SOME, BeforeValidator(_names), AfterValidator(_each_once)]
 Region = Annotated[tuple[Corner, ...], PlainValidator(_corners), WithJsonSchema(_REGION_SCHEMA)]
 Seed = Annotated[
     Annotated[int, Field(ge=0, le=MAX_SEED), BeforeValidator(_no_boolean)] | None,
@@ -199,6 +215,7 @@ class MasksParameters(Parameters):
 
 P = TypeVar("P", bound=Parameters)
 
+_LIMITS = (("ge", "min"), ("le", "max"), ("min_length", "min"))
 _EXPECTED = {"bool": "true or false", "float": "a number", "finite": "a number", "int": "a whole number"}
 """What a parameter should have been, by the beginning of pydantic's name for the complaint."""
 
@@ -228,5 +245,5 @@ def _details(complaint: ErrorDetails) -> dict[str, DetailValue]:
         return {"expected": "a number"}
     if complaint["type"] == "literal_error":
         return {"expected": str(context["expected"]).replace("'", "")}
-    limits = {name: context[key] for key, name in (("ge", "min"), ("le", "max")) if key in context}
+    limits = {name: context[key] for key, name in _LIMITS if key in context}
     return limits or {"expected": _EXPECTED.get(complaint["type"].partition("_")[0], "another type")}

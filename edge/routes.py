@@ -63,8 +63,10 @@ class Calls:
 
     async def _serve(self, exchange: Exchange, kind: Kind[P]) -> Response:
         """One request from its body to its answer, or to the answer that tells its progress first."""
+        if kind.grows:
+            exchange.vary = "Accept, Accept-Language"
         message = await self._message(exchange, kind)
-        if kind.grows and is_wanted(exchange.headers.getlist("accept")):
+        if kind.grows and exchange.takes_chunks and is_wanted(exchange.headers.getlist("accept")):
             return StreamedAnswer(exchange, partial(self._run, exchange, kind, message), self.comment_every_s)
         with ClientWatch(exchange):
             return exchange.answer(await self._run(exchange, kind, message, None))
@@ -99,9 +101,10 @@ class Calls:
             exchange.queue_s = error.queue_s
             raise ApiError.of_call(error, exchange.timeout_ms()) from error
         exchange.queue_s = outcome.queue_s
-        return await self._data(kind, outcome)
+        return await self._data(exchange, kind, outcome)
 
-    async def _data(self, kind: Kind[P], outcome: Outcome) -> Data:
+    async def _data(self, exchange: Exchange, kind: Kind[P], outcome: Outcome) -> Data:
+        """The answer's data, its pictures stored: all of them, or in the end none."""
         pictures: dict[str, bytes] = {}
 
         def keep(picture: bytes) -> str:
@@ -110,6 +113,7 @@ class Calls:
             return f"{self.picture_url}{picture_id}.png"
 
         data = kind.answer(outcome, keep)
+        exchange.take_back = partial(self.store.remove, tuple(pictures))  # whatever of them is stored by then
         try:
             for picture_id, picture in pictures.items():
                 await self.store.put(picture_id, picture)

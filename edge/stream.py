@@ -31,24 +31,28 @@ _COMMENT = b":\n\n"
 
 
 def is_wanted(accept: Iterable[str]) -> bool:
-    """Whether the values of `Accept` put events before JSON; both alike, or neither named, means JSON."""
+    """Whether the values of `Accept` name events, and do not put JSON before them or name it as well."""
     return _prefers_events(",".join(accept))
 
 
 @lru_cache(maxsize=256)
 def _prefers_events(accept: str) -> bool:
-    return _weight(accept, MEDIA_TYPE) > _weight(accept, "application/json")
+    events, json = _wanted(accept, MEDIA_TYPE), _wanted(accept, "application/json")
+    return events > json and events[1] == _EXACTLY and events[0] > 0
 
 
-def _weight(accept: str, media_type: str) -> float:
-    """What the range that names the type most exactly gives it, 0 to 1."""
+_EXACTLY = 2
+
+
+def _wanted(accept: str, media_type: str) -> tuple[float, int]:
+    """How much a type is wanted, 0 to 1, by the range that names it most exactly; and how exactly that is."""
     ranges = ["*/*", f"{media_type.partition('/')[0]}/*", media_type]
     best = (-1, 0.0)
     for item in accept.split(","):
         name, _, parameters = item.partition(";")
         if (name := name.strip().lower()) in ranges:
             best = max(best, (ranges.index(name), quality(parameters)))
-    return best[1]
+    return best[1], best[0]
 
 
 def event(name: str, data: bytes) -> bytes:
@@ -107,7 +111,7 @@ class StreamedAnswer(Response):
     def __init__(self, exchange: Exchange, work: Work, comment_every_s: float) -> None:
         self.status_code = 200
         self.background = None
-        self.init_headers(exchange.common_headers() | {"Vary": "Accept, Accept-Language", "X-Accel-Buffering": "no"})
+        self.init_headers(exchange.common_headers() | {"X-Accel-Buffering": "no"})
         self._exchange = exchange
         self._work = work
         self._comment_every_s = comment_every_s

@@ -21,6 +21,8 @@ from starlette.types import Receive
 
 from edge.errors import ApiError, invalid
 
+PHOTO = "image"
+"""Name of the file that every call has."""
 MAX_PARTS = 32
 """Parts of a form, keys of a JSON object: more than any call has parameters."""
 SLICE_BYTES = 262_144
@@ -43,7 +45,7 @@ class ClientGoneError(Exception):
 class Shape:
     """What a call's body may hold beside parameters of one value."""
 
-    files: frozenset[str] = frozenset({"image"})
+    files: frozenset[str] = frozenset({PHOTO})
     """Names of files in a form; in JSON each is `<name>_base64`."""
     lists: frozenset[str] = frozenset()
     """Parameters that a form may repeat."""
@@ -105,17 +107,20 @@ def _parse_json(body: bytes, shape: Shape) -> Upload:
     if len(content) > MAX_PARTS:
         raise ApiError("BAD_JSON", {"max_keys": MAX_PARTS})
     texts = {name: content.pop(f"{name}_base64", None) for name in sorted(shape.files)}
-    files = {name: _from_json(f"{name}_base64", text) for name, text in texts.items() if text is not None}
+    files = {name: _from_json(name, text) for name, text in texts.items() if text is not None}
     return Upload(files=files, parameters=content)
 
 
-def _from_json(key: str, text: object) -> bytes:
+def _from_json(name: str, text: object) -> bytes:
+    """The file of that name; any but the photo is a parameter, and so is what is wrong with it."""
+    key = f"{name}_base64"
     if not isinstance(text, str):
         raise invalid(key, expected="text")
     try:
         return decode_base64(text)
     except ApiError as error:
-        raise ApiError(error.reason, {"field": key, **error.details}) from None
+        reason = error.reason if name == PHOTO else "MASK_UNREADABLE"
+        raise ApiError(reason, {"field": key, **error.details}) from None
 
 
 class _Form:
@@ -167,7 +172,8 @@ class _Form:
             raise invalid(public_name(name), problem="sent twice")
         value = b"".join(self._data)
         if is_file:
-            self.files[name] = value
+            if value or options.get(b"filename"):  # else a browser's form, in which no file was chosen
+                self.files[name] = value
         else:
             self.fields.setdefault(name, []).append(value)
 

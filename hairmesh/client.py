@@ -261,16 +261,18 @@ def _form(photo: bytes, wanted: Mapping[str, object]) -> dict[str, Any]:
 def _answer(response: httpx.Response, content: bytes) -> Answer:
     try:
         body = json.loads(content)
-        retry_after = response.headers.get("retry-after")
+        data = body["data"] or {}
+        # The result of a stream has no headers of its own; it says the same in its details.
+        retry_after = response.headers.get("retry-after") or data.get("details", {}).get("retry_after_s")
         return Answer(
             http_status=response.status_code,
             code=int(body["code"]),
             message=str(body["message"]),
             request_id=str(body["request_id"]),
-            data=body["data"] or {},
+            data=data,
             retry_after_s=float(retry_after) if retry_after else None,
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         where = f"{response.request.method} {response.request.url.path}"
         raise NotAnEnvelopeError(f"{where}: HTTP {response.status_code} without an envelope") from error
 

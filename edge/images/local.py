@@ -110,11 +110,12 @@ class LocalStore:
 
     async def remove(self, picture_ids: Iterable[str]) -> None:
         """See `ImageStore.remove`."""
-        for picture_id in picture_ids:
-            waiting = self._waiting.pop(picture_id, None)  # first: its write then removes what it has made
+        # All of them first: a write that is under way then removes what it has made, even where the disk hangs now.
+        waiting = {picture_id: self._waiting.pop(picture_id, None) for picture_id in picture_ids}
+        for picture_id, data in waiting.items():
             self._failed.discard(picture_id)
             removed_bytes = await self._run(partial(_unlink, self._path(picture_id)))
-            self._used_bytes -= removed_bytes if waiting is None else len(waiting)
+            self._used_bytes -= removed_bytes if data is None else len(data)
 
     async def probe(self) -> None:
         """See whether the folder can be written, make it where it is missing, and try again what failed."""

@@ -9,11 +9,9 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-from pydantic import ConfigDict, JsonValue, TypeAdapter
 
 from vision.describe_terms import CLASSES
 
@@ -28,9 +26,19 @@ UNKNOWN = "unknown"
 
 _YES_NO = {"yes": True, "no": False}
 _LANGUAGES = {"zh": "Simplified Chinese", "en": "English"}
-_LINK = re.compile(r"\b(?:[a-z][a-z0-9+.-]*://|www\.|mailto:|javascript:)\S*", re.IGNORECASE)
+_REMARKS = "remarks"
+READ_CHARACTERS = 4 * REMARK_MAX_CHARACTERS
+"""Of a remark, however long it is: what is shown of it, with room for what is taken out."""
+TRIES, EFFORT = 100, 4
+"""In search of objects: beginnings that are tried in vain, and how often all characters may be gone through for them.
+Text that is made for it would take hours."""
+_BEGINNING = re.compile(r'\{\s*"')
 _TAG = re.compile(r"<[^<>]*>")
 _MARKUP = str.maketrans("", "", "<>[]{}`*_#|\\~")
+_LINK = re.compile(
+    r"://|\b(?:about|blob|data|file|ftp|javascript|mailto|sms|tel|vbscript):|\w\.[a-z]{2}|\d\.\d+\.\d", re.IGNORECASE
+)
+"""What makes a word a link, or something that programs turn into one: a scheme, a name with a dot, an address."""
 
 
 class UnusableAnswerError(Exception):
@@ -56,7 +64,7 @@ def schema() -> dict[str, Any]:
     }
     hair = groups["hair"]["properties"] | {"present": _one_of(*_YES_NO)}
     remark = {"type": "string", "description": f"One short sentence, at most {REMARK_MAX_CHARACTERS} characters."}
-    return _object({**groups, "hair": _object(hair), "remarks": _object(dict.fromkeys(GROUPS, remark))})
+    return _object({**groups, "hair": _object(hair), _REMARKS: _object(dict.fromkeys(GROUPS, remark))})
 
 
 def _one_of(*names: str) -> dict[str, Any]:
@@ -83,37 +91,67 @@ def instructions(lang: str) -> str:
     )
 
 
-_SHAPE = TypeAdapter(dict[str, dict[str, JsonValue]], config=ConfigDict(hide_input_in_errors=True))
-"""Groups with what is said in each: the table decides which of it is taken."""
-
-
 def read(text: str) -> Claims:
-    """The claims in a model's answer, which may stand in prose or between fences; raises `UnusableAnswerError`."""
-    try:
-        found, _ = json.JSONDecoder().raw_decode(text, text.index("{"))
-        answer = _SHAPE.validate_python({group: found[group] for group in (*GROUPS, "remarks") if group in found})
-    except (ValueError, RecursionError):  # no JSON, or of another shape
-        raise UnusableAnswerError from None
+    """The claims in a model's answer; raises `UnusableAnswerError`.
+
+    They may stand in prose, between fences, or behind the model's thoughts: the last object with claims counts. What is
+    not as asked for is left out, and costs nothing else.
+    """
+    claims = None
+    for found in _objects(text):
+        claims = _claims(found) or claims
+    if claims is None:
+        raise UnusableAnswerError
+    return claims
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """Every JSON object in a text that is not inside another, as far as `EFFORT` goes."""
+    decoder, effort, tries = json.JSONDecoder(), EFFORT * len(text), TRIES
+    beginning = _BEGINNING.search(text)
+    while beginning is not None and tries > 0 and effort > 0:
+        try:
+            found, end = decoder.raw_decode(text, beginning.start())
+        except json.JSONDecodeError as error:
+            effort -= error.pos - beginning.start()
+            tries -= 1
+            end = beginning.end()
+        except (ValueError, RecursionError):  # numbers or depths that no answer has: nothing more is expected of it
+            return
+        else:
+            yield found
+        beginning = _BEGINNING.search(text, end)
+
+
+def _claims(found: Mapping[str, Any]) -> Claims | None:
+    """What an object claims; None where it claims nothing."""
+    groups = {group: content for group, content in found.items() if isinstance(content, dict)}
     said = {
         f"{group}.{name}": claim
         for group in GROUPS
-        for name, claim in answer.get(group, {}).items()
+        for name, claim in groups.get(group, {}).items()
         if isinstance(claim, str)
     }
     classes = {name: claim for name, claim in said.items() if claim in CLASSES.get(name, {})}
     if not classes:
-        raise UnusableAnswerError
-    lines = {group: plain(line) for group, line in answer.get("remarks", {}).items() if isinstance(line, str)}
-    remarks = {group: line for group, line in lines.items() if line and group in GROUPS}
-    return Claims(classes, _YES_NO.get(said.get(PRESENT, UNKNOWN)), remarks)
+        return None
+    remarks = {group: plain(line) for group, line in groups.get(_REMARKS, {}).items() if isinstance(line, str)}
+    shown = {group: line for group, line in remarks.items() if line and group in GROUPS}
+    return Claims(classes, _YES_NO.get(said.get(PRESENT, UNKNOWN)), shown)
 
 
 def plain(text: str) -> str:
     """Text as it may be shown: one line without markup, links and control characters, cut at a word."""
-    bare = _LINK.sub("", _TAG.sub(" ", text)).translate(_MARKUP)
+    bare = _TAG.sub(" ", text[:READ_CHARACTERS]).translate(_MARKUP)
     printable = "".join(each if unicodedata.category(each)[0] != "C" else " " for each in bare)
-    line = " ".join(printable.split())
+    # Last, when nothing is taken out any more that kept the pieces of a link apart.
+    line = " ".join(word for word in printable.split() if not _is_link(word))
     if len(line) <= REMARK_MAX_CHARACTERS:
         return line
     cut = line[: REMARK_MAX_CHARACTERS - 1]
     return f"{cut.rpartition(' ')[0] if ' ' in cut[-20:] else cut}…"
+
+
+def _is_link(word: str) -> bool:
+    """Whether a word is one, be it in full-width letters."""
+    return _LINK.search("".join(unicodedata.normalize("NFKC", each) for each in word)) is not None

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
+import secrets
+import tracemalloc
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -12,7 +16,9 @@ from google.protobuf.message import Message
 from hair.analysis.v1 import common_pb2, growth_pb2, hairlines_pb2, masks_pb2
 
 from edge import parameters
-from edge.parameters import MAX_SEED, HeightName, PartName, SexName, StyleName
+from edge.errors import ApiError
+from edge.images.local import LocalStore
+from edge.parameters import MAX_SEED, HeightName, PartName, SexName, StyleName, validate
 from tests.edge.rest import (
     ANNOTATED,
     GROW,
@@ -23,10 +29,12 @@ from tests.edge.rest import (
     STYLES,
     FakeMesh,
     Rest,
+    eventually,
     failed,
     grown_region,
     grown_styles,
     picture,
+    serving,
 )
 from vision import calls as vision_calls
 
@@ -281,6 +289,55 @@ async def test_json_of_another_type_is_told_what_was_expected(
     assert mesh.calls == []
 
 
+PARAMETERS = (
+    parameters.MeasureParameters,
+    parameters.HairlinesParameters,
+    parameters.StylesParameters,
+    parameters.GrowParameters,
+    parameters.MasksParameters,
+)
+MANY = 200_000
+GIANTS: dict[str, object] = {
+    "numbers": [1] * MANY,
+    "names": ["m"] * MANY,
+    "commas": "a," * MANY,
+    "commas in a list": ["a," * MANY],
+    "lists": [[1, 2]] * MANY,
+    "objects": [{}] * MANY,
+    "text": "9" * 2 * MANY,
+    "object": {str(number): number for number in range(MANY)},
+}
+"""What fits into a body of the default limit, ten times over."""
+
+
+@pytest.mark.parametrize("giant", GIANTS)
+@pytest.mark.parametrize("kind", PARAMETERS)
+def test_a_giant_where_a_parameter_should_be_costs_next_to_nothing(
+    kind: type[parameters.Parameters], giant: str
+) -> None:
+    """One complaint for each of a million names took the whole edge 20 s and 1.4 GB."""
+    for field in kind.model_fields:
+        tracemalloc.start()
+        try:
+            with pytest.raises(ApiError) as caught:
+                validate(kind, {field: GIANTS[giant]})
+            _, peak_bytes = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert caught.value.details["field"] == field
+        assert peak_bytes < 1_000_000
+
+
+@pytest.mark.parametrize("path", [STYLES, MASKS])
+async def test_no_names_are_no_choice(rest: Rest, mesh: FakeMesh, path: str) -> None:
+    """None is the way to say all of them; an empty list is a mistake, however it is sent."""
+    field = "styles" if path == STYLES else "parts"
+    form: dict[str, Any] = {field: ""}
+    for response in (await rest.client.post(path, json=as_json(**{field: []})), await rest.post(path, **form)):
+        assert (response.status_code, response.json()["data"]["details"]["field"]) == (400, field)
+    assert mesh.calls == []
+
+
 @pytest.mark.parametrize("body", [{}, {"region": None}, {"mask_base64": None}, {"seed": 5}])
 async def test_a_region_or_a_mask_must_be_there(rest: Rest, mesh: FakeMesh, body: dict[str, Any]) -> None:
     response = await rest.client.post(GROW, json=as_json(**body))
@@ -345,7 +402,14 @@ async def test_the_mask_counts_in_the_limit_of_the_body(rest: Rest, mesh: FakeMe
 
 @pytest.mark.parametrize(
     "reason",
-    ["REGION_SELF_CROSSING", "REGION_OUTSIDE_IMAGE", "REGION_EMPTY", "REGION_TOO_LARGE", "MASK_SIZE_DIFFERS"],
+    [
+        "REGION_SELF_CROSSING",
+        "REGION_OUTSIDE_IMAGE",
+        "REGION_EMPTY",
+        "REGION_TOO_LARGE",
+        "REGION_TOO_FINE",
+        "MASK_SIZE_DIFFERS",
+    ],
 )
 async def test_what_a_worker_says_of_a_region(rest: Rest, mesh: FakeMesh, reason: str) -> None:
     mesh.failure = failed(reason, field="region", details={"area_px2": 0})
@@ -417,6 +481,49 @@ async def test_designs_and_masks_have_a_picture_each(rest: Rest, mesh: FakeMesh)
     assert (mask["part"], mask["area_px2"], mask["area_mm2"]) == ("hair", 10.0, None)
     for url in (mask["image_url"], *(design["image_url"] for design in data["hairline_images"])):
         assert (await rest.client.get(url)).content == ANNOTATED
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_pictures_of_an_answer_that_cannot_be_stored_whole_are_removed(tmp_path: Path, streamed: bool) -> None:
+    """Nobody knows their URLs, and they would keep the store full for days."""
+    results = []
+    for style in ("m", "bell", "round"):
+        results.append(growth_pb2.StyleResult(style=style))
+        results[-1].image.data = secrets.token_bytes(300_000)
+    mesh, folder = FakeMesh(results=grown_styles(*results)), tmp_path / "pictures"
+    async with serving(tmp_path, mesh, static={"dir": str(folder), "max_bytes": 700_000}) as rest:
+        response = await rest.post(STYLES, headers={"Accept": "text/event-stream" if streamed else "*/*"})
+        assert "STORE_FULL" in response.text
+        await eventually(lambda: not list(folder.glob("*.png")))
+        mesh.results = grown_styles(*results[:2])
+        response = await rest.post(STYLES)
+        assert response.status_code == 200, "there is room for others"
+        for result in response.json()["data"]["results"]:
+            assert (await rest.client.get(result["image_url"])).status_code == 200
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_pictures_of_a_client_that_left_are_removed(
+    tmp_path: Path, streamed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It left while they were being stored."""
+    put, begun, gate, folder = LocalStore.put, asyncio.Event(), asyncio.Event(), tmp_path / "pictures"
+
+    async def slow(store: LocalStore, picture_id: str, data: bytes) -> None:
+        await put(store, picture_id, data)
+        begun.set()
+        await gate.wait()
+
+    monkeypatch.setattr(LocalStore, "put", slow)
+    result = growth_pb2.StyleResult(style="m")
+    result.image.data = secrets.token_bytes(3000)
+    async with serving(tmp_path, FakeMesh(results=grown_styles(result)), static={"dir": str(folder)}) as rest:
+        headers = {"Accept": "text/event-stream" if streamed else "*/*"}
+        gone = asyncio.create_task(rest.post(STYLES, headers=headers))
+        await begun.wait()
+        await eventually(lambda: len(list(folder.glob("*.png"))) == 1)
+        gone.cancel()
+        await eventually(lambda: not list(folder.glob("*.png")))
 
 
 @pytest.mark.parametrize("path", [STYLES, GROW])

@@ -394,7 +394,7 @@ async def test_patience_that_is_too_short_from_the_start_is_said(rest: Rest, mes
     mesh.failure = CallFailedError("DEADLINE", details={"needed_ms": 412}, retry_after_s=0.0)
     response = await rest.measure(headers={"X-Request-Timeout-Ms": "300", "Accept-Language": "en"})
     data = refusal(response, 504, 1007, "DEADLINE")
-    assert data["details"] == {"timeout_ms": 300, "needed_ms": 412}
+    assert data["details"] == {"timeout_ms": 300, "needed_ms": 412, "retry_after_s": 1}
     assert "shorter than processing takes" in response.json()["message"]
     assert "Allow more time" in data["advice"]
 
@@ -402,9 +402,9 @@ async def test_patience_that_is_too_short_from_the_start_is_said(rest: Rest, mes
 @pytest.mark.parametrize(
     ("reason", "details", "told"),
     [
-        ("DEADLINE", {}, {"timeout_ms": 300}),
-        ("BUSY", {"needed_ms": 900}, {"timeout_ms": 300, "needed_ms": 900}),
-        ("BUSY", {}, {}),
+        ("DEADLINE", {}, {"timeout_ms": 300, "retry_after_s": 5}),
+        ("BUSY", {"needed_ms": 900}, {"timeout_ms": 300, "needed_ms": 900, "retry_after_s": 5}),
+        ("BUSY", {}, {"retry_after_s": 5}),
         ("YAW", {"yaw_deg": 31}, {"yaw_deg": 31}),
     ],
 )

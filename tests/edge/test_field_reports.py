@@ -192,7 +192,8 @@ async def test_b18_a_masks_base64_damaged_on_the_way(rest: Rest, growing: FakeMe
     for damaged in (text.replace("+", " "), text[:-4097]):
         body = {"image_base64": base64.b64encode(PHOTO).decode(), "mask_base64": damaged}
         response = await rest.client.post(GROW, json=body)
-        assert (response.status_code, response.json()["data"]["reason"]) == (400, "BAD_BASE64")
+        assert (response.status_code, response.json()["code"]) == (400, 1008)
+        assert response.json()["data"]["reason"] == "MASK_UNREADABLE"
         assert response.json()["data"]["details"]["field"] == "mask_base64"
     assert growing.calls == []
 

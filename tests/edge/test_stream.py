@@ -24,7 +24,20 @@ from edge.upstream.channel import ChannelSecurity
 from edge.upstream.driver import Driver
 from hairmesh.client import Answer, Client, Progress, Queued
 from hairmesh.client import Told as ClientTold
-from tests.edge.rest import GROW, MEASURE, PHOTO, STYLES, FakeMesh, Rest, eventually, grown_region, picture, serving
+from tests.edge.rest import (
+    GROW,
+    MEASURE,
+    PHOTO,
+    STYLES,
+    FakeMesh,
+    Rest,
+    eventually,
+    failed,
+    grown_region,
+    grown_styles,
+    picture,
+    serving,
+)
 from tests.fakes.worker import PASSWORD, FakeWorker, Grow, Hold, Refuse, png
 
 EVENTS = {"Accept": "text/event-stream"}
@@ -115,19 +128,22 @@ def slot_of(worker: FakeWorker) -> int:
     [
         ("text/event-stream", True),
         ("TEXT/Event-Stream; charset=utf-8", True),
-        ("text/*", True),
         ("text/event-stream, application/json;q=0.9", True),
         ("application/json;q=0.9, text/event-stream", True),
         ("text/event-stream, */*;q=0.1", True),
         ("text/event-stream;q=0.5, */*;q=0.4", True),
-        ("application/json;q=0, */*", True),
+        ("text/event-stream, */*", True),
+        ("text/event-stream;q=0.5, application/*;q=0.5", True),
         ("", False),
         ("*/*", False),
         ("application/json", False),
         ("text/html", False),
         ("text/event-stream, application/json", False),
         ("application/json, text/event-stream", False),
-        ("text/event-stream, */*", False),
+        ("text/event-stream;q=0.1, */*", False),
+        ("text/*", False),
+        ("text/plain, text/*;q=0.2", False),
+        ("application/json;q=0, */*", False),
         ("text/event-stream;q=0.5, application/json", False),
         ("text/event-stream;q=0", False),
         ("text/event-stream;q=abc", False),
@@ -183,6 +199,39 @@ async def test_the_plain_answer_says_the_same(serve: Serve, worker: FakeWorker, 
         for result in data["results"]:
             assert result.pop("image_url") != result.pop("grown_image_url")
     assert plain["data"] == streamed["data"]
+
+
+async def test_a_client_that_knows_no_chunks_gets_the_plain_answer(rest: Rest, mesh: FakeMesh) -> None:
+    """HTTP/1.0, which old proxies speak: sizes of chunks would stand in the middle of the events."""
+    mesh.results = grown_styles(growth_pb2.StyleResult(style="round"))
+    reader, writer = await rest.raw(form("1.0"))
+    async with asyncio.timeout(20):
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    assert b"transfer-encoding" not in head.lower()
+    assert b"content-type: application/json" in head.lower()
+    assert json.loads(body)["data"]["results"][0]["style"] == "round"
+
+
+async def test_caches_are_told_that_there_are_two_kinds_of_answers(rest: Rest, mesh: FakeMesh) -> None:
+    mesh.results = grown_styles(growth_pb2.StyleResult(style="round"))
+    for answer in (await rest.post(STYLES), await rest.post(STYLES, b"no picture")):
+        assert answer.headers["vary"] == "Accept, Accept-Language"
+    assert (await rest.post(MEASURE)).headers["vary"] == "Accept-Language"
+
+
+async def test_when_to_come_again_is_told_in_every_form(rest: Rest, mesh: FakeMesh) -> None:
+    """A `result` has no headers: the body says it as well."""
+    mesh.failure = failed("BUSY", retry_after_s=42)
+    plain = await rest.post(STYLES)
+    async with listening(rest) as listener:
+        ((_, _), (_, streamed)) = await listener.rest()
+    assert plain.headers["retry-after"] == "42"
+    assert plain.json()["data"]["details"] == streamed["data"]["details"] == {"retry_after_s": 42}
+    with Client(f"http://127.0.0.1:{rest.port}") as client:
+        *_, told = await asyncio.to_thread(lambda: list(client.follow_styles(PHOTO)))
+    assert isinstance(told, Answer)
+    assert told.retry_after_s == 42.0
 
 
 async def test_a_fast_call_does_not_stream(serve: Serve) -> None:
@@ -344,7 +393,7 @@ async def test_the_clients_patience_ends_a_stream(serve: Serve, worker: FakeWork
     async with listening(rest, headers={"X-Request-Timeout-Ms": "600"}) as listener:
         told = await listener.rest()
     assert (told[-1][1]["code"], told[-1][1]["data"]["reason"]) == (1007, "DEADLINE")
-    assert told[-1][1]["data"]["details"] == {"timeout_ms": 600}
+    assert told[-1][1]["data"]["details"]["timeout_ms"] == 600
     await eventually(lambda: slot_of(worker) == worker_pb2.SLOT_STATE_ABANDONED)
     hold.release.set()
 
@@ -425,7 +474,7 @@ async def test_a_client_that_leaves_leaves_the_queue(serve: Serve, worker: FakeW
 async def test_a_client_that_does_not_read_costs_no_memory() -> None:
     """Of a thousand steps that it did not wait for it hears of the last."""
     reads, sent = asyncio.Event(), list[bytes]()
-    scope: dict[str, Any] = {"type": "http", "method": "POST", "headers": [], "client": None}
+    scope: dict[str, Any] = {"type": "http", "http_version": "1.1", "method": "POST", "headers": [], "client": None}
 
     async def receive() -> Message:
         await asyncio.Event().wait()
@@ -452,10 +501,10 @@ async def test_a_client_that_does_not_read_costs_no_memory() -> None:
     assert b'"step":999' in sent[1]
 
 
-def form() -> bytes:
+def form(version: str = "1.1") -> bytes:
     """A styles request that wants events, as it goes over the wire."""
     part = b'--b\r\nContent-Disposition: form-data; name="image"; filename="p"\r\n\r\n' + PHOTO + b"\r\n--b--\r\n"
-    head = f"POST {STYLES} HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n"
+    head = f"POST {STYLES} HTTP/{version}\r\nHost: x\r\nAccept: text/event-stream\r\n"
     head += "Content-Type: multipart/form-data; boundary=b\r\n"
     return head.encode() + f"Content-Length: {len(part)}\r\n\r\n".encode() + part
 

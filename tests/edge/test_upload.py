@@ -225,6 +225,16 @@ def test_wrong_fields_are_named(parts: tuple[tuple[str, bytes], ...], details: d
     assert (caught.value.reason, caught.value.details) == ("INVALID_PARAMETER", details)
 
 
+@pytest.mark.parametrize("name", ["image", "mask"])
+def test_a_file_that_nobody_chose_was_not_sent(name: str) -> None:
+    """Browsers send an empty file without a name for every input that was left alone."""
+    shape = Shape(files=frozenset({"image", "mask"}))
+    body = form((f'form-data; name="{name}"; filename=""', b""), ('form-data; name="lang"', b"zh"))
+    assert parse(TYPE, body, shape) == Upload(files={}, parameters={"lang": "zh"})
+    empty = form((f'form-data; name="{name}"; filename="p.png"', b""))
+    assert parse(TYPE, empty, shape).files == {name: b""}, "an empty file that was chosen is one"
+
+
 @given(cut=st.integers(1, 120), content=st.binary(max_size=200))
 def test_slices_change_nothing(cut: int, content: bytes) -> None:
     """Wherever a slice ends: in a header, in a boundary, in the data."""
