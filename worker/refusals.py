@@ -50,6 +50,7 @@ CODES: Mapping[str, grpc.StatusCode] = MappingProxyType(
         Reason.REGION_OUTSIDE_IMAGE: _INPUT,
         Reason.REGION_EMPTY: _INPUT,
         Reason.REGION_TOO_LARGE: _INPUT,
+        Reason.REGION_TOO_FINE: _INPUT,
         Reason.MASK_SIZE_DIFFERS: _INPUT,
         Reason.MASK_UNREADABLE: _INPUT,
         WorkerReason.INPUT_FAILED: _PHOTO,

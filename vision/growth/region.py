@@ -7,6 +7,7 @@ What is refused, and by which reason; each carries the `field` at fault, what wa
     a corner beyond the photo                                REGION_OUTSIDE_IMAGE
     edges that cross or touch each other                     REGION_SELF_CROSSING
     larger than the face                                     REGION_TOO_LARGE
+    a mask of dust, stripes or noise                         REGION_TOO_FINE
     a mask of another size than the upright photo            MASK_SIZE_DIFFERS
     a mask that is no picture we read                        MASK_UNREADABLE
 
@@ -26,7 +27,7 @@ from vision.calls import GrowRegionOptions
 from vision.decode import decode
 from vision.errors import DetailValue, PhotoError, Reason
 from vision.growth.backend import GrowthScene
-from vision.growth.region_raster import HALF, coverage
+from vision.growth.region_raster import HALF, border_px, coverage
 from vision.growth.scene import growable, mask_on_canvas
 from vision.raster import Limits
 from vision.types import Photo, Points
@@ -35,6 +36,10 @@ MIN_AREA_PX2 = 25.0
 """Of the upright photo: a slip of the finger is smaller, and no hair could be seen in it."""
 MAX_FACES = 1.0
 """In areas of the face's mesh, brows to chin: the scalp that a frontal photo of a bald head shows has about half."""
+MAX_BORDERS = 20.0
+"""Length of a mask's borders, in borders of the photo. Strokes of a brush, and a mask that was a JPEG, have less than
+two. Dots of one pixel on a third of it have thousands, and would take minutes to outline.
+"""
 TOLERANCE_PX = 0.5
 """Beyond the outer edges of the outermost pixels: clients that count from corners instead of centres send as much."""
 GRID = 256
@@ -125,6 +130,9 @@ def _from_mask(photo: Photo, data: bytes) -> MarkedRegion:
     mask = np.where(grey >= HALF, 255, 0).astype(np.uint8)
     area_px2 = float(np.count_nonzero(mask))
     _check_area("mask", area_px2)
+    border, most = border_px(mask), round(MAX_BORDERS * 2 * sum(mask.shape))
+    if border > most:
+        raise _refusal(Reason.REGION_TOO_FINE, "mask", border_px=border, max_px=most)
     return MarkedRegion("mask", mask, None, area_px2)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import cv2
 import numpy as np
@@ -49,10 +49,20 @@ def _covered(polygon: Points, height: int, width: int) -> NDArray[np.uint8]:
     return np.asarray(cv2.resize(samples, (width, height), interpolation=cv2.INTER_AREA), dtype=np.uint8)
 
 
-def outlines(mask: NDArray[np.uint8]) -> list[Points]:
-    """Closed borders (N, 2) of what has at least half of 255 in a mask (H, W), holes included, without stair steps."""
+def outlines(mask: NDArray[np.uint8]) -> Iterator[Points]:
+    """Closed borders (N, 2) of what has at least half of 255 in a mask (H, W), holes included, without stair steps.
+
+    The longest come first, and no more than are taken are smoothed: a mask may have many parts.
+    """
     found, _ = cv2.findContours((mask >= HALF).astype(np.uint8), cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)
-    return [_smoothed(contour[:, 0].astype(np.float64)) for contour in found]
+    for contour in sorted(found, key=len, reverse=True):
+        yield _smoothed(contour[:, 0].astype(np.float64))
+
+
+def border_px(mask: NDArray[np.uint8]) -> int:
+    """Sides of pixels between inside and outside of a mask (H, W) of 0 and 255: the length of all its borders."""
+    across, down = mask[:, 1:] != mask[:, :-1], mask[1:] != mask[:-1]
+    return int(np.count_nonzero(across)) + int(np.count_nonzero(down))
 
 
 def _smoothed(closed: Points) -> Points:

@@ -8,6 +8,7 @@ between the two corners as well: canvas = (photo + ½) · factor - ½.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 import cv2
 import numpy as np
@@ -49,6 +50,8 @@ SMALLEST_REGION_MM2 = 4.0
 NO_HAIR_BEYOND = 0.5
 BEYOND_MM = 3.0
 """A stretch of a marked region's border faces the face where what lies so far beyond has less hair than that."""
+MOST_OUTLINES = 500
+"""The front is looked for on the longest of them."""
 
 
 def scene_of(facts: Facts, max_output_side_px: int) -> GrowthScene:
@@ -190,13 +193,17 @@ def bare_front(scene: GrowthScene, marked: Weights) -> Points | None:
     kernel = (size, size)
     # What lies beyond a border point: the mean hair of the outside around it.
     beyond = cv2.blur(hair(scene) * outside, kernel) / np.maximum(cv2.blur(outside, kernel), 1e-6)
-    runs: list[Points] = []
-    for outline in outlines((marked * 255).astype(np.uint8)):
+    longest, length_px = None, 0.0
+    for outline in islice(outlines((marked * 255).astype(np.uint8)), MOST_OUTLINES):
+        if len(outline) * np.sqrt(2) <= length_px:
+            break  # neighbours are at most a diagonal apart, and the outlines that follow are shorter still
         x, y = np.rint(outline).astype(int).T
-        runs += _runs(outline, beyond[y, x] < NO_HAIR_BEYOND)
-    if not runs:
+        for run in _runs(outline, beyond[y, x] < NO_HAIR_BEYOND):
+            run_px = float(np.hypot(*np.diff(run, axis=0).T).sum())
+            if run_px > length_px:
+                longest, length_px = run, run_px
+    if longest is None:
         return None
-    longest = max(runs, key=lambda run: float(np.hypot(*np.diff(run, axis=0).T).sum()))
     return longest if longest[0, 0] <= longest[-1, 0] else longest[::-1]
 
 

@@ -86,11 +86,15 @@ def test_a_mask_is_outlined_with_its_parts_and_holes() -> None:
     assert (320, 620) in middles
 
 
-def test_a_mask_of_noise_is_drawn_in_time() -> None:
+def test_of_many_parts_the_largest_are_drawn() -> None:
     known = facts()
-    noise = np.random.default_rng(1).integers(0, 2, (SIDE_PX, SIDE_PX)).astype(np.uint8) * 255
-    picture = plan_marked(known, masked(known, noise), Lang.EN, 2048)
-    assert sum(isinstance(mark, Stroke) for mark in picture.marks) <= MOST_BORDERS + 10
+    parts = np.zeros((SIDE_PX, SIDE_PX), dtype=np.uint8)
+    parts[300:700:6, 200:700:6] = 255
+    parts[200:240, 400:480] = 255
+    picture = plan_marked(known, masked(known, parts), Lang.EN, 2048)
+    borders = [mark.points for mark in picture.marks if isinstance(mark, Stroke)]
+    assert MOST_BORDERS <= len(borders) <= MOST_BORDERS + 10
+    assert max(np.ptp(border, axis=0)[0] for border in borders[:MOST_BORDERS]) > 70, "the one that is a region is there"
 
 
 def test_outside_region_and_words_the_picture_is_the_photo() -> None:

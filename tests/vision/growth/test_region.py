@@ -6,10 +6,12 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 
+import cv2
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from PIL import Image
 
 from tests.vision.conftest import photo_of
@@ -201,6 +203,47 @@ def test_what_is_no_picture_is_no_mask(data: bytes) -> None:
     reason, details = refused(lambda: mask(data))
     assert reason is Reason.MASK_UNREADABLE
     assert details["field"] == "mask"
+
+
+SIDE = 400
+LARGE = photo_of(np.zeros((SIDE, SIDE, 3), dtype=np.uint8))
+
+
+def pattern(kind: str) -> NDArray[np.uint8]:
+    inside = np.zeros((SIDE, SIDE), dtype=np.uint8)
+    if kind == "dots":
+        inside[::3, ::3] = 255
+    elif kind == "holes":
+        inside[...] = 255
+        inside[::3, ::3] = 0
+    elif kind == "stripes":
+        inside[:, ::3] = 255
+    elif kind == "noise":
+        inside[...] = np.random.default_rng(1).integers(0, 2, inside.shape) * 255
+    elif kind == "comb":
+        inside[:20] = 255
+        inside[:, ::4] = 255
+    return inside
+
+
+@pytest.mark.parametrize("kind", ["dots", "holes", "stripes", "noise", "comb"])
+def test_a_mask_of_dust_is_refused_with_the_length_of_its_borders(kind: str) -> None:
+    """12 kB of dots over 40 MP took a worker out of rotation, and then the next one."""
+    data = encoded(Image.fromarray(pattern(kind)))
+    reason, details = refused(lambda: marked_region(LARGE, GrowRegionOptions(mask=data)))
+    assert reason is Reason.REGION_TOO_FINE
+    most = 20 * 4 * SIDE
+    assert {"field": "mask", "max_px": most}.items() <= details.items()
+    assert most < int(details["border_px"]) <= 2 * SIDE**2
+
+
+def test_what_a_hand_or_another_program_marks_is_not_too_fine() -> None:
+    painted = np.zeros((SIDE, SIDE), dtype=np.uint8)
+    for row in range(60, 340, 8):
+        cv2.line(painted, (60, row), (340, row + 5), 255, 4)  # hatched by hand, with gaps
+    data = encoded(Image.fromarray(painted), "JPEG", quality=30)
+    region = marked_region(LARGE, GrowRegionOptions(mask=data))
+    assert region.area_px2 > 20_000
 
 
 @pytest.mark.parametrize("picture", [Image.new("L", (WIDTH, HEIGHT)), strokes((0, 0, 0))])

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from numpy.typing import NDArray
 
-from vision.growth.region_raster import coverage, outlines
+from vision.growth import region_raster
+from vision.growth.region_raster import border_px, coverage, outlines
 from vision.types import Points
 
 
@@ -59,8 +64,36 @@ def test_an_outline_has_no_stair_steps() -> None:
     y, x = np.mgrid[:120, :120]
     ring = np.hypot(x - 60, y - 60)
     mask = np.where((ring < 50) & (ring > 20), 255, 0).astype(np.uint8)
-    outer, inner = sorted(outlines(mask), key=len, reverse=True)
+    outer, inner = outlines(mask)
     for border, radius in ((outer, 49.6), (inner, 20.4)):
         distance = np.hypot(*(border - 60).T)
         assert distance.mean() == pytest.approx(radius, abs=0.6)
         assert distance.std() < 0.25
+
+
+def test_outlines_come_longest_first_and_no_more_are_made_than_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a mask with thousands of parts a few hundred are drawn."""
+    mask = np.zeros((300, 300), dtype=np.uint8)
+    mask[::4, ::4] = 255
+    mask[100:140, 100:200] = 255
+    mask[200:220, 50:90] = 255
+    made: list[Points] = []
+    smoothed = region_raster._smoothed
+
+    def counted(closed: Points) -> Points:
+        made.append(closed)
+        return smoothed(closed)
+
+    monkeypatch.setattr(region_raster, "_smoothed", counted)
+    first, second, *_rest = islice(outlines(mask), 5)
+    assert len(made) == 5
+    assert len(first) > len(second) > 90
+    assert first.mean(axis=0) == pytest.approx((149.5, 119.5), abs=2)
+
+
+@given(arrays(np.uint8, (9, 7), elements=st.sampled_from([0, 255])))
+def test_the_length_of_borders_is_the_number_of_sides_between_inside_and_outside(mask: NDArray[np.uint8]) -> None:
+    height, width = mask.shape
+    right = sum(mask[y, x] != mask[y, x + 1] for y in range(height) for x in range(width - 1))
+    down = sum(mask[y, x] != mask[y + 1, x] for y in range(height - 1) for x in range(width))
+    assert border_px(mask) == right + down
