@@ -14,7 +14,7 @@ help: ## this list
 setup: ## system libraries, .venv with pinned packages, model files; a second run takes seconds
 	@scripts/setup.sh
 
-demo: setup ## two workers and an edge: one photo measured, every bad input, workers killed and back
+demo: setup ## two workers and an edge: one photo through every call, every bad input, workers killed and back
 	@$(bin)/hairmesh demo
 
 serve: setup ## the same two workers and edge, until interrupted

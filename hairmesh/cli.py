@@ -25,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-models_app = typer.Typer(no_args_is_help=True, help="The two model files: fetch, verify and list them.")
+models_app = typer.Typer(no_args_is_help=True, help="The model files: fetch, verify and list them.")
 app.add_typer(models_app, name="models")
 
 OutDir = Annotated[Path, typer.Option("--out", help="Folder for pictures, logs and the private configuration files.")]
@@ -67,9 +67,9 @@ def models_list(folder: ModelsDir = None) -> None:
 
 @app.command()
 def demo(out: OutDir = Path("out/demo")) -> None:
-    """See everything once: a photo measured, every kind of bad input, workers killed and back.
+    """See everything once: a photo through every call, every kind of bad input, workers killed and back.
 
-    Starts two workers and an edge on free loopback ports, takes less than a minute, stops everything. The last line is
+    Starts two workers and an edge on free loopback ports, takes a minute or so, stops everything. The last line is
     `demo: ok`; anything else ends with exit status 1, the reason, and where the logs lie.
     """
     from hairmesh import demo as demonstration

@@ -5,7 +5,7 @@ The page lies in the folder of the pictures and names them relatively, so that t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -23,7 +23,11 @@ p { margin: 0 0 1rem; color: var(--soft); max-width: 62rem; }
 code { font: .9em ui-monospace, monospace; }
 .pictures { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, var(--wide)), 1fr)); }
 figure { margin: 0; background: var(--card); border: 1px solid var(--line); border-radius: 8px; overflow: hidden; }
-figure img { display: block; width: 100%; height: auto; }
+figure img, figure svg { display: block; width: 100%; height: auto; }
+.layers { display: block; position: relative; isolation: isolate; }
+.layers :last-child { position: absolute; inset: 0; }
+.cut :last-child { mix-blend-mode: multiply; }
+circle { fill: #35d0a5; stroke: #06251c; stroke-width: 1.5px; vector-effect: non-scaling-stroke; }
 figcaption { padding: .6rem .8rem; font-size: .875rem; color: var(--soft); }
 figcaption b { color: var(--ink); }
 .facts { overflow-x: auto; margin-top: 1rem; }
@@ -34,12 +38,26 @@ th { color: var(--soft); font-weight: 500; }
 
 
 @dataclass(frozen=True, slots=True)
+class Points:
+    """Named places on a picture."""
+
+    width_px: int
+    height_px: int
+    places: Mapping[str, tuple[float, float]]
+    """x and y in pixels of the picture."""
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
     """A picture of the folder."""
 
     file: str
     title: str
     caption: str = ""
+    under: str = ""
+    """For a mask: the picture it is laid over, so that what it takes out is seen."""
+    points: Points | None = None
+    """What is marked on the picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +105,22 @@ def _section(section: Section) -> str:
 def _figure(figure: Figure) -> str:
     name = escape(figure.file)
     caption = f" {escape(figure.caption)}" if figure.caption else ""
+    picture = f'<img src="{name}" alt="{escape(figure.title)}" loading="lazy">'
+    if figure.under:
+        under = f'<img src="{escape(figure.under)}" alt="" loading="lazy">'
+        picture = f'<span class="layers cut">{under}{picture}</span>'
+    elif figure.points:
+        picture = f'<span class="layers">{picture}{_marks(figure.points)}</span>'
     return (
-        f'<figure><a href="{name}"><img src="{name}" alt="{escape(figure.title)}" loading="lazy"></a>'
+        f'<figure><a href="{name}">{picture}</a>'
         f"<figcaption><b>{escape(figure.title)}</b>{caption}</figcaption></figure>\n"
     )
+
+
+def _marks(points: Points) -> str:
+    radius = 0.004 * max(points.width_px, points.height_px)
+    marks = "".join(
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"><title>{escape(name)}</title></circle>'
+        for name, (x, y) in points.places.items()
+    )
+    return f'<svg viewBox="0 0 {points.width_px} {points.height_px}" aria-hidden="true">{marks}</svg>'

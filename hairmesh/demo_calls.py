@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ from rich.console import Console
 
 from hairmesh import client as api
 from hairmesh.client import Answer, Client, Progress, Queued, Told
-from hairmesh.contact_sheet import Figure, Section, render
+from hairmesh.contact_sheet import Figure, Points, Section, render
 
 PAGE = "index.html"
 PICTURES = "sheet"
 """Folder of the pictures, beside the page."""
+PHOTO = f"{PICTURES}/photo.jpg"
 STYLES = ("round", "m", "widows_peak")
 SEX: api.Sex = "female"
 """Of the synthetic person; the service guesses nothing."""
@@ -43,8 +45,9 @@ class Walk:
         self._lang = lang
         self._sections: list[Section] = []
         (folder / PICTURES).mkdir(parents=True, exist_ok=True)
-        for old in (folder / PICTURES).glob("*.png"):
+        for old in (folder / PICTURES).glob("*"):
             old.unlink()
+        (folder / PHOTO).write_bytes(photo)
 
     def take(self, measured: Answer) -> Path:
         """Every call after `measured`, the answer of the first; the page. Raises `DemoError`."""
@@ -93,7 +96,7 @@ class Walk:
             )
 
         answer, took_s = self._asked(ask)
-        figures = []
+        figures = [_BEFORE]
         for each in answer.data["results"]:
             figures += self._grown(f"style_{each['style']}", each, each["style"])
         text = f"Hair grown to {len(STYLES)} styles by backend {answer.data['backend']}, {took_s:.1f} s."
@@ -112,7 +115,7 @@ class Walk:
 
         answer, took_s = self._asked(ask)
         marked = self._picture("region_marked", answer.data["marked_image_url"], "marked")
-        figures = [marked, *self._grown("region", answer.data, "region", with_design=False)]
+        figures = [_BEFORE, marked, *self._grown("region", answer.data, "region", with_design=False)]
         text = f"A strip marked on her right side, {_number(answer.data['area_cm2'], ' cm²')}, {took_s:.1f} s."
         rows = [_proof(answer.data["proof"])]
         self._section(
@@ -123,10 +126,16 @@ class Walk:
         answer, took_s = self._asked(lambda: self._client.masks(self._photo))
         masks = answer.data["masks"]
         figures = [
-            self._picture(f"mask_{each['part']}", each["image_url"], each["part"], _number(each["area_mm2"], " mm²", 0))
+            replace(
+                self._picture(
+                    f"mask_{each['part']}", each["image_url"], each["part"], _number(each["area_mm2"], " mm²", 0)
+                ),
+                under=PHOTO,
+            )
             for each in masks
         ]
-        self._section(Section("Masks", _post(api.MASKS_ROUTE), f"All parts, {took_s:.1f} s.", figures))
+        text = f"All parts, {took_s:.1f} s. Each is laid over the photo; the link opens the mask itself."
+        self._section(Section("Masks", _post(api.MASKS_ROUTE), text, figures))
 
     def _features(self) -> None:
         answer, took_s = self._asked(lambda: self._client.features(self._photo, lang=self._lang))
@@ -144,8 +153,13 @@ class Walk:
         points = answer.data["points"]
         rows = [[name, f"{point['x_px']:.0f}", f"{point['y_px']:.0f}"] for name, point in sorted(points.items())]
         text = f"Computed on the edge, {took_s:.1f} s; left and right are the subject's."
+        size = answer.data["photo"]
+        places = {name: (point["x_px"], point["y_px"]) for name, point in points.items()}
+        marked = Points(size["width_px"], size["height_px"], places)
+        figures = [Figure(PHOTO, "points", "their names show when pointed at", points=marked)]
         columns = ("point", "x, px", "y, px")
-        self._section(Section("Special points", _post(api.SPECIAL_POINTS_ROUTE), text, columns=columns, rows=rows))
+        section = Section("Special points", _post(api.SPECIAL_POINTS_ROUTE), text, figures, columns, rows, wide=True)
+        self._section(section)
 
     def _asked(self, ask: Callable[[], Answer]) -> tuple[Answer, float]:
         begun_s = time.monotonic()
@@ -175,7 +189,7 @@ class Walk:
         if with_design:
             figures.append(self._picture(f"{name}_design", result["image_url"], title, "designed"))
         if result["grown_image_url"]:
-            figures.append(self._picture(f"{name}_grown", result["grown_image_url"], title, "grown"))
+            figures.append(self._picture(f"{name}_grown", result["grown_image_url"], title, "grown, a simulation"))
         else:
             self._console.print(f"   {title}: no grown picture, {result['grown_reason']}")
         return figures
@@ -198,6 +212,7 @@ def _post(route: str) -> str:
     return f"POST {route}"
 
 
+_BEFORE = Figure(PHOTO, "the photo", "before")
 _PROOF = ("parses as hair", "edge to design", "ΔE2000", "direction", "gradient", "changed outside")
 
 
