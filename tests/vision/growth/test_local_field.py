@@ -14,6 +14,7 @@ from vision.growth.backend import GrowthJob
 from vision.growth.region_raster import coverage
 from vision.growth.scene import scene_of
 from vision.growth.strands.field import growth_field, spread
+from vision.growth.strands.looks import Looks
 from vision.growth.strands.own_hair import look_at_hair
 from vision.growth.strands.plot import Coarse, Frame, survey
 from vision.growth.strands.quilt import Quilt
@@ -80,7 +81,7 @@ def test_hair_grows_outward_along_the_axis_of_the_own_hair() -> None:
     """A strand of a painted photo has no root: of its two directions the one away from the face is meant."""
     for angle_deg in (-30.0, 0.0, 30.0):
         coarse, job = surveyed(angle_deg)
-        field = growth_field(coarse, look_at_hair(job.scene.rgb, coarse))
+        field = growth_field(coarse, look_at_hair(job.scene.rgb, coarse, Looks.of(coarse)))
         assert np.allclose(np.linalg.norm(field, axis=-1), 1, atol=1e-3)
         x = coarse.frame.from_canvas(np.array([[400.0, 0.0]]))[0, 0]
         in_region = np.argwhere(coarse.region > 0.9)
@@ -98,7 +99,7 @@ def test_patches_are_turned_into_the_growth_field(wanted_deg: float) -> None:
     coarse, plot = survey(job)
     rng = np.random.default_rng(1)
     direction = np.array([np.sin(np.radians(wanted_deg)), -np.cos(np.radians(wanted_deg))], dtype=np.float32)
-    quilt = Quilt(job.scene.rgb, coarse, plot, look_at_hair(job.scene.rgb, coarse), rng)
+    quilt = Quilt(job.scene.rgb, coarse, plot, look_at_hair(job.scene.rgb, coarse, Looks.of(coarse)), rng)
     on_coarse = np.broadcast_to(direction, (*coarse.hair.shape, 2))
     on_plot = np.ascontiguousarray(np.broadcast_to(direction, (*plot.region.shape, 2)))
     wanted = plot.region > 0.5

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vision.growth.backend import GrowthReason, GrowthUnavailableError
+from vision.growth.strands.looks import LIKELY, Looks
 from vision.growth.strands.plot import Coarse, Floats, distance_mm
 from vision.types import RgbImage
 
-LIKELY = 0.6
-"""Probability of the parser from which on hair is hair and skin is skin; it is seldom surer than 0.8."""
 EDGE_MM = 2.0
 """The border of the hair is left out: there background and skin shine through."""
 HAIR_COLOURED = 0.7
@@ -24,13 +23,6 @@ LEAST_OWN_MM2 = 150.0
 """Less hair than this has too few places to take texture from: a strip of 30 × 5 mm over each ear is more."""
 LEAST_SHARE = 0.2
 """Less than this part of the region's own area would have to come again everywhere."""
-LEAST_CELLS = 50
-"""Fewer cells of skin or hair say nothing about its colour."""
-COLOUR_FLOOR = 0.02
-"""Standard deviation of a colour (0 to 1) that is never less than this: flat areas have noise, too."""
-SEPARATE = 4.0
-"""Squared distance of hair and skin colours, in their common variances, below which colours tell nothing: a shaved
-head, or white hair on pale skin."""
 BEHIND_MM = (3.0, 8.0)
 """How full hair is behind its edge is seen there: nearer every edge is soft, further away hair lies over hair."""
 OCTAVES_PX = (0.7, 1.4, 2.8)
@@ -62,13 +54,15 @@ class OwnHair:
     """0 for straight hair, 1 for hair without a common direction."""
 
 
-def look_at_hair(rgb: RgbImage, coarse: Coarse) -> OwnHair:
+def look_at_hair(rgb: RgbImage, coarse: Coarse, looks: Looks) -> OwnHair:
     """Raises `GrowthUnavailableError` (NO_OWN_HAIR) when there is too little to learn from."""
     likely = coarse.hair > LIKELY
     cells = max(1, round(EDGE_MM / coarse.mm))
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * cells + 1, 2 * cells + 1))
     inner = cv2.erode(likely.astype(np.uint8), kernel, borderType=cv2.BORDER_REPLICATE) > 0
-    hairiness = _hairiness(coarse, likely)
+    # White hair on pale skin: that colours tell nothing says nothing against it.
+    everywhere = np.ones(coarse.hair.shape, dtype=np.float32)
+    hairiness = looks.level(coarse.rgb, everywhere, SHINE_MM / coarse.mm)
     sure = inner & (coarse.region < 0.01) & (hairiness > HAIR_COLOURED)
     if float(sure.sum()) < max(LEAST_OWN_MM2 / coarse.mm**2, LEAST_SHARE * float(coarse.region.sum())):
         raise GrowthUnavailableError(GrowthReason.NO_OWN_HAIR, "hardly any hair is to be seen")
@@ -84,22 +78,6 @@ def look_at_hair(rgb: RgbImage, coarse: Coarse) -> OwnHair:
         blur_px=_blur_px(grey, cv2.resize(weight, grey.shape[::-1], interpolation=cv2.INTER_NEAREST) > 0),
         curliness=float(np.clip((STRAIGHT - coherence) / (STRAIGHT - CURLED), 0, 1)),
     )
-
-
-def _hairiness(coarse: Coarse, likely: NDArray[np.bool_]) -> Floats:
-    """Every cell's colour between the person's skin (0) and hair (1), by Fisher's discriminant."""
-    hair, skin = coarse.rgb[likely], coarse.rgb[(coarse.skin > LIKELY) & (coarse.region < 0.01)]
-    everywhere = np.ones(coarse.hair.shape, dtype=np.float32)
-    if min(len(hair), len(skin)) < LEAST_CELLS:
-        return everywhere
-    middle, towards = np.median(skin, axis=0), np.median(hair, axis=0) - np.median(skin, axis=0)
-    axis = np.linalg.solve(np.cov(hair.T) + np.cov(skin.T) + 2 * COLOUR_FLOOR**2 * np.eye(3), towards)
-    distance = float(axis @ towards)
-    if distance < SEPARATE:
-        return everywhere
-    level = ((coarse.rgb - middle) @ axis / distance).astype(np.float32)
-    smooth = cv2.GaussianBlur(np.clip(level, 0, 1.2), (0, 0), SHINE_MM / coarse.mm)
-    return np.asarray(smooth, dtype=np.float32)
 
 
 def _edge(coarse: Coarse) -> Floats:

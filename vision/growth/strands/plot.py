@@ -26,7 +26,7 @@ CELL_MM = 0.4
 HEAD_MM = 90.0
 """The coarse raster reaches so far beyond the region: on a bald head the own hair is that over the ears."""
 MARGIN_MM = 14.0
-"""The plot reaches so far beyond the region: hair that is rooted in it ends there."""
+"""The plot reaches so far beyond the region: hair that is rooted in it ends there, and nothing is painted beyond."""
 LEAST_AREA_MM2 = 4.0
 """A region smaller than this is none."""
 SAME_BORDER_MM = 4.0

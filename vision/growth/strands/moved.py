@@ -1,0 +1,108 @@
+"""The person's own front, moved: the photo itself, drawn towards the face until its hairline lies on the new front.
+
+Nothing looks as much like a person's hairline as that hairline: its width, its single hairs, its irregularity, how hair
+darkens and thickens behind it, which way it runs at either temple. So where the region joins the present hair, the hair
+behind the hairline is taken along rays from the glabella. It can be used as far as hair is deep enough; where the head
+ends there, and where a region does not join the hair, new hair has to be made otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+
+from vision.growth.backend import GrowthJob
+from vision.growth.strands.field import spread
+from vision.growth.strands.looks import Looks
+from vision.growth.strands.plot import MARGIN_MM, Coarse, Floats, Plot, distance_mm
+from vision.growth.strands.ramps import smooth_rise
+from vision.growth.strands.rays import Rays
+from vision.head import GLABELLA
+
+RAGGED_MM, RAGGED_OVER_MM = 0.5, 3.0
+SWAYS_MM, SWAYS_OVER_MM = 1.5, 9.0
+"""The front comes and goes, and sways along itself, by so much (standard deviation), over such lengths: it is no copy
+of the old one."""
+STILL_MM = 2.0
+"""Less so where it is moved by less than this."""
+STRETCHED = (2.0, 4.0)
+"""Hair that is not deep enough is stretched; from the first to the second factor it is used less and less."""
+EDGE_MM = 2.5
+"""Up to this depth behind the hairline a place that is skin may be taken, beyond it only hair."""
+BORDER_MM = (0.5, 3.5)
+"""From the first to the second distance from what is neither, places are used more and more."""
+HAIRY = (0.06, 0.3)
+"""Up to the first level, 0 for skin and 1 for hair, the photo's own pixel stays; from the second on the moved one is
+seen. In between are shadows and the finest hairs."""
+LEVEL_MM, OWN_LEVEL_MM = 0.25, 1.0
+"""The level is smoothed over so much: that of what is moved, and of what the photo shows where it comes to lie."""
+LIGHT = (0.7, 1.4)
+"""Least and greatest change of the skin between moved hairs to the light of where it comes to lie."""
+SURELY_SKIN, HARDLY_HAIRY = 0.6, 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class MovedFront:
+    """On the plot, (h, w)."""
+
+    picture: Floats
+    """(h, w, 3), 0 to 1."""
+    share: Floats
+    """How far it can be used, 0 to 1."""
+
+
+def move_front(job: GrowthJob, coarse: Coarse, plot: Plot, looks: Looks, rng: np.random.Generator) -> MovedFront | None:
+    """None where the photo shows no hairline, or the region does not lie before it."""
+    rays = Rays.of(job, coarse)
+    if rays is None:
+        return None
+    centre = job.scene.landmarks[GLABELLA].astype(np.float32)
+    x, y = plot.frame.canvas_grid()
+    x, y = x - centre[0], centre[1] - y
+    radius, angle = np.hypot(x, y), np.arctan2(x, y)
+    shift = rays.at(rays.shift_px, angle)
+    moving = np.clip(shift / np.float32(STILL_MM / plot.mm), 0, 1)
+    sway = SWAYS_MM / plot.mm * _noise(plot, SWAYS_OVER_MM, rng) * moving / np.maximum(radius, 1)
+    from_angle = (angle + sway).astype(np.float32)
+    own, room = rays.at(rays.own_px, from_angle), rays.at(rays.room_px, from_angle)
+    depth = radius + shift + np.float32(RAGGED_MM / plot.mm) * _noise(plot, RAGGED_OVER_MM, rng) * moving - own
+    # Deeper than the room there is nothing to be taken: depths bend towards it, d / (1 + (d / room)³)^⅓. What is not
+    # moved does not bend.
+    bend = 1 + (np.maximum(depth, 0) / room * moving) ** 3
+    depth = depth / np.cbrt(bend)
+    at_radius = np.maximum(own + depth, 0)
+    at = (centre[0] + at_radius * np.sin(from_angle), centre[1] - at_radius * np.cos(from_angle))
+
+    origin = coarse.frame.origin
+
+    def taken(values: Floats) -> Floats:
+        cell_x, cell_y = (((a - o) / coarse.frame.step).astype(np.float32) for a, o in zip(at, origin, strict=True))
+        found = cv2.remap(values, cell_x, cell_y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+        return np.asarray(found, dtype=np.float32)
+
+    hair = np.asarray(cv2.remap(job.scene.rgb, *at, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE), dtype=np.float32)
+    hair /= np.float32(255)
+    level = looks.level(hair, taken(coarse.hair), LEVEL_MM / plot.mm)
+    level_here = looks.level(plot.rgb, plot.hair, OWN_LEVEL_MM / plot.mm)
+    bare = (coarse.skin > SURELY_SKIN) & (looks.level(coarse.rgb, coarse.hair, OWN_LEVEL_MM / coarse.mm) < HARDLY_HAIRY)
+    light = spread(coarse.rgb, bare.astype(np.float32), coarse.mm)
+    relit = np.clip(coarse.frame.resampled(light, plot.frame) / np.maximum(taken(light), 1e-3), *LIGHT)
+    hair *= 1 + (relit - 1) * (1 - level[..., None])
+    around = distance_mm(plot.region > 0.5, plot.mm) < MARGIN_MM
+    seen = np.maximum(smooth_rise(level, HAIRY), smooth_rise(level_here, HAIRY)) * around
+
+    usable = taken(coarse.hair) + np.where(depth * plot.mm < EDGE_MM, taken(coarse.skin), 0) > 0.5
+    share = smooth_rise(distance_mm(~usable, plot.mm), BORDER_MM) * (1 - smooth_rise(bend ** (4 / 3), STRETCHED))
+    return MovedFront(plot.rgb + seen[..., None] * (hair - plot.rgb), share * rays.at(rays.joined, angle))
+
+
+def _noise(plot: Plot, over_mm: float, rng: np.random.Generator) -> Floats:
+    """(h, w), smooth over so much; mean 0, standard deviation 1."""
+    height, width = plot.region.shape
+    shrink = max(1, int(over_mm / plot.mm / 4))
+    size = (-(-height // shrink), -(-width // shrink))
+    small = cv2.GaussianBlur(rng.standard_normal(size).astype(np.float32), (0, 0), over_mm / plot.mm / shrink)
+    small = (small - small.mean()) / max(float(small.std()), 1e-6)
+    return np.asarray(cv2.resize(small, (width, height), interpolation=cv2.INTER_CUBIC), dtype=np.float32)

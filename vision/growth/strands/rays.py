@@ -1,0 +1,140 @@
+"""The person's hairline and what is wanted before it, ray by ray from the glabella.
+
+Angles are clockwise from straight up, in radians from -π to π; lengths are canvas pixels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from vision.growth.backend import GrowthJob
+from vision.growth.strands.plot import Coarse, Floats
+from vision.head import GLABELLA
+from vision.types import Points
+
+Array = NDArray[np.float64]
+
+RAYS = 1024
+"""Over the whole turn: 0.6 mm apart where the hairline is 100 mm away."""
+STEEPEST = 1.6
+"""The move changes along the front by no more than this, mm per mm: a region that ends with a step gets a slope."""
+CALM_MM = 2.0
+"""What is said of rays is smoothed over so much (standard deviation): lines are drawn finer than they are known."""
+GAP_MM = 12.0
+"""Between two parts of a region hair goes on, as far as compositing lets it."""
+BEYOND_MM = 4.0
+"""So far the move goes on beyond the ends of the region, where compositing lets single hairs through."""
+LEAST_MM = 1.0
+"""A front that lies before the hairline by less than this everywhere needs no move."""
+JOINED_MM = 5.0
+"""A region with less skin than this between it and the hairline joins the hair."""
+EDGE_MM = 2.5
+"""Behind the hairline the parser is sure of hair from here on."""
+BACKGROUND_MM = 2.0
+"""So near to where the hair ends the background shines through."""
+LEAST_ROOM_PX = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Rays:
+    """All (RAYS,), clockwise from straight down."""
+
+    own_px: Array
+    """Where the person's hair begins."""
+    room_px: Array
+    """How deep it is behind that."""
+    shift_px: Array
+    """By how much it is to begin nearer."""
+    joined: Array
+    """0 where the region does not join it, 1 elsewhere."""
+
+    @classmethod
+    def of(cls, job: GrowthJob, coarse: Coarse) -> Self | None:
+        """None where there is no hairline or no front, or where the front lies hardly anywhere before the hairline."""
+        line = job.scene.hairline
+        if line is None or job.front is None:
+            return None
+        centre = job.scene.landmarks[GLABELLA]
+        angles = np.linspace(-np.pi, np.pi, RAYS, endpoint=False)
+        radii = np.arange(_furthest(coarse, centre))
+        x = (centre[0] + radii * np.sin(angles)[:, None]).astype(np.float32)
+        y = (centre[1] - radii * np.cos(angles)[:, None]).astype(np.float32)
+        wanted = np.asarray(cv2.remap(job.region, x, y, cv2.INTER_LINEAR, borderValue=0)) > 0.5
+        some = wanted.any(axis=1)
+        inner, outer = radii[wanted.argmax(axis=1)], radii[::-1][wanted[:, ::-1].argmax(axis=1)]
+        own = _own(angles, line - centre, np.where(some, outer, np.nan))
+        mm = coarse.mm / coarse.frame.step
+        along_px = 2 * np.pi / RAYS * float(np.median(own))
+        per_mm = 1 / (along_px * mm)
+
+        joined = ~some | (outer + JOINED_MM / mm >= own)
+        raw = _closed(np.where(some & joined, np.maximum(own - inner, 0.0), 0.0), round(GAP_MM * per_mm))
+        shift = _no_steeper(_lengthened(raw, round(BEYOND_MM * per_mm)), STEEPEST * along_px)
+        if shift.max() * mm < LEAST_MM:
+            return None
+        at = coarse.frame.from_canvas(np.stack([x, y], axis=-1)).astype(np.float32)
+        haired = np.asarray(cv2.remap(coarse.hair, at[..., 0], at[..., 1], cv2.INTER_LINEAR, borderValue=0)) > 0.5
+        ends = ~haired & (radii >= own[:, None] + EDGE_MM / mm)
+        deep = np.where(ends.any(axis=1), radii[ends.argmax(axis=1)], radii[-1]) - own - BACKGROUND_MM / mm
+        room = _no_steeper(np.maximum(deep, LEAST_ROOM_PX), STEEPEST * along_px)
+        return cls(own, *(_calm(of, CALM_MM * per_mm) for of in (room, shift, joined.astype(np.float64))))
+
+    def at(self, values: Array, angle: Floats) -> Floats:
+        """Values of the rays (RAYS,) at angles (h, w)."""
+        place = np.clip((angle + np.float32(np.pi)) * np.float32(RAYS / (2 * np.pi)), 0, RAYS)
+        table = np.append(values, values[0]).astype(np.float32)[None]
+        found = cv2.remap(table, place, np.zeros_like(place), cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+        return np.asarray(found, dtype=np.float32)
+
+
+def _furthest(coarse: Coarse, centre: Points) -> float:
+    """From the centre (2,) to the furthest corner of the raster."""
+    corners = np.array([(x, y) for x in (0, coarse.frame.width) for y in (0, coarse.frame.height)])
+    return float(np.linalg.norm(coarse.frame.to_canvas(corners) - centre, axis=1).max())
+
+
+def _own(angles: Array, line: Points, outer: Array) -> Array:
+    """Radius of the hairline (N, 2), about the centre, on every ray; beyond its ends the region's far border."""
+    line_angles = np.arctan2(line[:, 0], -line[:, 1])
+    order = np.argsort(line_angles, kind="stable")
+    ends = line_angles[order[[0, -1]]]
+    radius = np.interp(angles, line_angles[order], np.hypot(*line[order].T))
+    seen = (angles >= ends[0]) & (angles <= ends[1])
+    own: Array = np.where(seen | np.isnan(outer), radius, outer)
+    return own
+
+
+def _closed(values: Array, span: int) -> Array:
+    """Morphological closing: gaps of up to so many rays get the lower of the values at their ends."""
+    row = values.astype(np.float32)[None]
+    closed = cv2.morphologyEx(row, cv2.MORPH_CLOSE, np.ones((1, span | 1), np.uint8))
+    return np.asarray(closed[0], dtype=np.float64)
+
+
+def _lengthened(values: Array, span: int) -> Array:
+    """The first and the last value that are not 0 go on for so many rays."""
+    longer, filled = values.copy(), np.flatnonzero(values)
+    if filled.size:
+        longer[max(0, filled[0] - span) : filled[0]] = values[filled[0]]
+        longer[filled[-1] + 1 : filled[-1] + 1 + span] = values[filled[-1]]
+    return longer
+
+
+def _no_steeper(values: Array, rise: float) -> Array:
+    """The greatest function nowhere above the values that changes by at most `rise` from ray to ray."""
+    slope = rise * np.arange(len(values))
+    up = slope + np.minimum.accumulate(values - slope)
+    down = (slope + np.minimum.accumulate(values[::-1] - slope))[::-1]
+    least: Array = np.minimum(up, down)
+    return least
+
+
+def _calm(values: Array, sigma: float) -> Array:
+    """Smoothed over rays."""
+    smooth = cv2.GaussianBlur(values[None], (0, 1), sigmaX=sigma, sigmaY=1, borderType=cv2.BORDER_REPLICATE)
+    return np.asarray(smooth[0], dtype=np.float64)
