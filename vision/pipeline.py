@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 
 import cv2
 import numpy as np
 
 from vision.annotate import annotate
+from vision.answer_size import PICTURES_BYTES, fitting
 from vision.anthropometry import face_shape, measure_face
 from vision.calls import (
     DesignOptions,
@@ -35,12 +37,13 @@ from vision.hairline import find_hairline
 from vision.landmarks import LandmarkDetector
 from vision.masks import make_masks
 from vision.models import FACE_LANDMARKER, ModelFiles
-from vision.parsing import normalized, parse
+from vision.parsing import CROPS, normalized, parse
 from vision.photo_warnings import find_warnings
 from vision.raster import Limits
 from vision.runtime import Device, ParserRuntime, load_parser
 from vision.scale import doubts, find_scale
 from vision.types import (
+    EncodedImage,
     FaceLandmarks,
     Facts,
     MeasureOptions,
@@ -121,19 +124,27 @@ class Pipeline:
         """Fit hairline designs to the face, and draw each. Raises as `measure` does."""
         facts = self.facts(self._read(data, progress), MeasureOptions(), progress)
         progress.enter(Stage.DESIGNING)
-        drawn = []
         designs = design_hairlines(facts, options)
-        progress.enter(Stage.DRAWING, len(designs))
-        for design in designs:
-            drawn.append(DrawnDesign(design, draw_design(facts, design, options.lang, options.max_output_side_px)))
-            progress.step()
-        return DesignResult(facts, tuple(drawn))
+
+        def drawn(side_px: int) -> DesignResult:
+            progress.enter(Stage.DRAWING, len(designs))
+            pictures = []
+            for design in designs:
+                pictures.append(DrawnDesign(design, draw_design(facts, design, options.lang, side_px)))
+                progress.step()
+            return DesignResult(facts, tuple(pictures))
+
+        return fitting(drawn, _pictures_of_designs, options.max_output_side_px, PICTURES_BYTES)
 
     def segment(self, data: bytes, options: MaskOptions, progress: Progress) -> MaskResult:
         """Mask the parts of head and face. Raises as `measure` does."""
         facts = self.facts(self._read(data, progress), MeasureOptions(), progress)
-        progress.enter(Stage.MASKING)
-        return MaskResult(facts, make_masks(facts, options))
+
+        def masked(side_px: int) -> MaskResult:
+            progress.enter(Stage.MASKING)
+            return MaskResult(facts, make_masks(facts, replace(options, max_output_side_px=side_px)))
+
+        return fitting(masked, _pictures_of_masks, options.max_output_side_px, PICTURES_BYTES)
 
     def grow_styles(
         self, data: bytes, options: GrowStylesOptions, progress: Progress, emit: EmitStyle
@@ -149,6 +160,7 @@ class Pipeline:
         """Grow hair in the region that the user marked. Raises as `measure` does, and REGION_… and MASK_…."""
         growth = self._growth_of_call(progress, options.timeout_s)
         photo = self._read(data, progress)
+        progress.step()  # a mask is a second picture to decode
         region = marked_region(photo, options)
         return grow_region(self.facts(photo, MeasureOptions(), progress), region, options, growth, emit)
 
@@ -156,7 +168,7 @@ class Pipeline:
         """Everything about the face that counts. Raises as `measure` does."""
         progress.enter(Stage.LANDMARKS)
         landmarks = self._find_face(photo, progress)
-        progress.enter(Stage.PARSING)
+        progress.enter(Stage.PARSING, len(CROPS))
         parsing = self._parse(photo, landmarks, progress)
         check_features(see_features(landmarks, parsing), lambda: self._features_upside_down(photo, progress))
         progress.enter(Stage.HAIRLINE)
@@ -196,8 +208,8 @@ class Pipeline:
         return parse(photo, landmarks, self._parser, progress.step)
 
     def _growth_of_call(self, progress: Progress, timeout_s: float | None) -> Growth:
-        def parse_again(rgb: RgbImage, face: FaceLandmarks) -> ParsingMap:
-            return parse(Photo(rgb, "PNG", 1), face, self._parser, progress.step)
+        def parse_again(rgb: RgbImage, face: FaceLandmarks, step: Callable[[], None]) -> ParsingMap:
+            return parse(Photo(rgb, "PNG", 1), face, self._parser, step)
 
         return Growth(self._growth, parse_again, progress, timeout_s=timeout_s)
 
@@ -214,3 +226,11 @@ class Pipeline:
         turned = Photo(np.asarray(cv2.rotate(photo.rgb, cv2.ROTATE_180), dtype=np.uint8), photo.format, 3)
         faces = self._detector.detect(turned.rgb)
         return see_features(faces[0], self._parse(turned, faces[0], progress)) if faces else None
+
+
+def _pictures_of_designs(result: DesignResult) -> Sequence[EncodedImage]:
+    return [drawn.image for drawn in result.designs]
+
+
+def _pictures_of_masks(result: MaskResult) -> Sequence[EncodedImage]:
+    return [mask.image for mask in result.masks]

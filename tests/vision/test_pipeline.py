@@ -20,6 +20,7 @@ from vision.canary import drawn_face
 from vision.errors import CancelledCallError, ModelError, PhotoError, Reason
 from vision.models import ModelFiles
 from vision.pipeline import Pipeline
+from vision.png import encode_png
 from vision.types import Facts, HairlineState, MeasureOptions, NoProgress, RgbImage, Stage
 
 pytestmark = pytest.mark.models
@@ -101,6 +102,24 @@ def test_masks_in_the_order_asked_for(pipeline: Pipeline) -> None:
     result = pipeline.segment(studio_portrait().read_bytes(), MaskOptions(parts, max_output_side_px=400), progress)
     assert progress.stages == [*SEEN, Stage.MASKING]
     assert tuple(mask.part for mask in result.masks) == parts
+
+
+def test_pictures_that_do_not_compress_are_smaller_and_told_all_the_same(
+    pipeline: Pipeline, studio_rgb: RgbImage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seven designs on a grainy photo of 2048 px were more than a message holds."""
+    grain = np.random.default_rng(0).normal(0, 18, studio_rgb.shape)
+    data = encode_png(np.clip(studio_rgb + grain, 0, 255).astype(np.uint8)).data
+    monkeypatch.setattr("vision.pipeline.PICTURES_BYTES", 1_000_000)
+    designs = pipeline.design(data, DesignOptions(max_output_side_px=500), NoProgress()).designs
+    assert [drawn.design.style for drawn in designs] == list(Style)
+    assert 700_000 < sum(len(drawn.image.data) for drawn in designs) <= 1_000_000
+    assert len({max(drawn.image.width_px, drawn.image.height_px) for drawn in designs}) == 1
+
+    monkeypatch.setattr("vision.pipeline.PICTURES_BYTES", 10_000)
+    masks = pipeline.segment(data, MaskOptions(max_output_side_px=500), NoProgress()).masks
+    assert [mask.part for mask in masks] == list(FacePart)
+    assert sum(len(mask.image.data) for mask in masks) <= 10_000
 
 
 CORNERS = np.array([(800.0, 500.0), (1200.0, 500.0), (1000.0, 700.0)])

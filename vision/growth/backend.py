@@ -40,6 +40,8 @@ class GrowthReason(StrEnum):
     """It took the job and stood still."""
     OUT_OF_TIME = "OUT_OF_TIME"
     """The caller's time was nearly over."""
+    GROWTH_FAILED = "GROWTH_FAILED"
+    """What grows hair here broke. A fault of this program or its machine, never the photo's."""
 
     @property
     def is_servers_fault(self) -> bool:
@@ -48,7 +50,12 @@ class GrowthReason(StrEnum):
 
 
 _SERVERS_FAULTS = frozenset(
-    {GrowthReason.DIFFUSION_UNAVAILABLE, GrowthReason.DIFFUSION_FAILED, GrowthReason.DIFFUSION_STALLED}
+    {
+        GrowthReason.DIFFUSION_UNAVAILABLE,
+        GrowthReason.DIFFUSION_FAILED,
+        GrowthReason.DIFFUSION_STALLED,
+        GrowthReason.GROWTH_FAILED,
+    }
 )
 
 
@@ -92,7 +99,8 @@ class GrowthJob:
     the part of the border beyond which no hair lies."""
     seed: int
     timeout_s: float | None
-    """What is left for this job; None: as long as the backend's own limits allow."""
+    """What is left for this job; None: as long as the backend's own limits allow. `progress` ends what takes longer:
+    only who has to tidy up, or waits without a look at it, need mind the time by itself."""
 
 
 class GrowthBackend(Protocol):
@@ -106,7 +114,8 @@ class GrowthBackend(Protocol):
         """The whole canvas (H, W, 3) with hair in the region; only the feathered region of it will be used.
 
         The same job gives the same picture where the backend can promise that. Raises `GrowthUnavailableError`, and
-        `CancelledCallError` when nobody waits any more, having tidied up behind itself.
+        `CancelledCallError` when nobody waits any more, having tidied up behind itself; both may come out of
+        `progress`, the first one when the time is over.
         """
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from secrets import randbelow
 
+from vision.answer_size import PICTURES_BYTES, encode_fitting, fitting
 from vision.calls import (
     GROWN_BY_DEFAULT,
     DesignOptions,
@@ -28,16 +29,18 @@ from vision.designs import design_hairlines, draw_design
 from vision.errors import PhotoError, Reason
 from vision.growth.backend import GrowthBackend, GrowthJob, GrowthReason, GrowthScene, GrowthUnavailableError
 from vision.growth.composite import composite, reach
+from vision.growth.deadline import Deadline
 from vision.growth.marked import draw_marked
 from vision.growth.proof import convincing, prove
 from vision.growth.region import MarkedRegion, check_region
 from vision.growth.scene import job_for_design, job_for_region, landmarks_of, scene_of
-from vision.png import encode_png
+from vision.parsing import CROPS
 from vision.types import (
     EncodedImage,
     FaceLandmarks,
     Facts,
     HairlineState,
+    Lang,
     ParsingMap,
     Progress,
     RgbImage,
@@ -45,7 +48,9 @@ from vision.types import (
 )
 
 AROUND_S = 4.0
-"""What a picture takes beside its growth, with room to spare: drawing, proof and encoding."""
+"""What a picture takes beside its growth, with room to spare: proof, encoding and sending."""
+SENDING_S = 1.0
+"""The last of it: a proof that is not done by then is none, and the picture is not shown."""
 LEAST_S = 2.0
 """With less time than this no growth is begun."""
 SEEDS = 2**31
@@ -53,8 +58,11 @@ SEEDS = 2**31
 HIDDEN = frozenset({HairlineState.OCCLUDED, HairlineState.HAT})
 """From a hairline that nobody sees no hair can be grown down to a design. From none, on a bald head, it can."""
 
-Parse = Callable[[RgbImage, FaceLandmarks], ParsingMap]
-"""The real parser, on a picture and the face in it."""
+RESULT_BYTES = PICTURES_BYTES // 2
+"""For each of the two pictures of a result, the drawn and the grown one."""
+
+Parse = Callable[[RgbImage, FaceLandmarks, Callable[[], None]], ParsingMap]
+"""The real parser, on a picture and the face in it; it says that it moves."""
 MakeJob = Callable[[float | None], GrowthJob]
 """A timeout in seconds to a job. Raises `GrowthUnavailableError` when there is nothing to grow."""
 
@@ -93,24 +101,29 @@ class Growth:
     def grow(self, make_job: MakeJob, pictures: int = 1) -> Grown:
         """The next of so many pictures that are still to be made; raises `CancelledCallError`."""
         try:
-            job = make_job(self._timeout_s(pictures))
-            self.progress.enter(Stage.GROWING)  # a backend may go on to stages of its own
-            canvas = self._grow(job, self.progress)
-            return self._proven(job, canvas)
+            timeout_s = self._timeout_s(pictures)
+            until = self._until(None if timeout_s is None else self._clock() + timeout_s)
+            job = make_job(timeout_s)
+            until.enter(Stage.GROWING)  # a backend may go on to stages of its own
+            return self._proven(job, self._grow(job, until))
         except GrowthUnavailableError as error:
             if error.reason.is_servers_fault:
                 self._out_of_order = error.reason
             return Grown(None, error.reason, None)
 
     def _proven(self, job: GrowthJob, canvas: RgbImage) -> Grown:
-        self.progress.enter(Stage.PROVING)
+        until = self._until(None if self._ends_s is None else self._ends_s - SENDING_S)
+        until.enter(Stage.PROVING, len(CROPS) + 1)
         weights, face = reach(job), landmarks_of(job.scene)
         finished = composite(job.scene.rgb, canvas, weights)
-        evidence = prove(job, finished, weights, lambda rgb: self._parse(rgb, face))
+        evidence = prove(job, finished, weights, lambda rgb: self._parse(rgb, face, until.step))
         if convincing(evidence) is not None:
             return Grown(None, GrowthReason.NOT_CONVINCING, evidence.proof)
-        self.progress.step()
-        return Grown(encode_png(finished), "", evidence.proof)
+        until.step()
+        return Grown(encode_fitting(finished, RESULT_BYTES), "", evidence.proof)
+
+    def _until(self, ends_s: float | None) -> Progress:
+        return Deadline(self.progress, ends_s, self._clock)
 
     def _timeout_s(self, pictures: int) -> float | None:
         """For the growth of the next of so many: an equal part of what is left, and never less than growth takes.
@@ -138,12 +151,15 @@ def grow_styles(facts: Facts, options: GrowStylesOptions, growth: Growth, emit: 
     side_px, seed = options.max_output_side_px, _seed(options.seed)
     growth.progress.enter(Stage.DESIGNING)
     designs = design_hairlines(facts, DesignOptions(options.styles or GROWN_BY_DEFAULT, options.sex))
+    growth.progress.enter(Stage.DRAWING, len(designs))
+    drawn = []
+    for design in designs:  # all of them first: they are shown whatever becomes of growth, and its time then is known
+        drawn.append(DrawnDesign(design, _drawn(facts, design, options.lang, side_px)))
+        growth.progress.step()
     scene = scene_of(facts, side_px)
-    for made, design in enumerate(designs):
-        growth.progress.enter(Stage.DRAWING)
-        drawn = DrawnDesign(design, draw_design(facts, design, options.lang, side_px))
-        grown = growth.grow(_design_job(scene, design, seed), len(designs) - made)
-        emit(StyleGrowth(drawn, grown.image, grown.reason, grown.proof))
+    for made, each in enumerate(drawn):
+        grown = growth.grow(_design_job(scene, each.design, seed), len(drawn) - made)
+        emit(StyleGrowth(each, grown.image, grown.reason, grown.proof))
     return GrowthSummary(facts, seed, growth.backend, facts.warnings)
 
 
@@ -154,12 +170,24 @@ def grow_region(
     side_px, seed = options.max_output_side_px, _seed(options.seed)
     growth.progress.enter(Stage.DRAWING)
     scene = scene_of(facts, side_px)
+    growth.progress.step()
     check_region(region, scene)
-    marked = draw_marked(facts, region, options.lang, side_px)
+    growth.progress.step()
+    marked = fitting(
+        lambda side: draw_marked(facts, region, options.lang, side), _alone, side_px, most_bytes=RESULT_BYTES
+    )
     grown = growth.grow(lambda timeout_s: job_for_region(scene, region.mask, seed, timeout_s))
     area_cm2 = region.area_cm2(facts.scale.mm_per_px)
     emit(RegionGrowth(marked, grown.image, grown.reason, region.area_px2, area_cm2, grown.proof))
     return GrowthSummary(facts, seed, growth.backend, facts.warnings)
+
+
+def _drawn(facts: Facts, design: HairlineDesign, lang: Lang, side_px: int) -> EncodedImage:
+    return fitting(lambda side: draw_design(facts, design, lang, side), _alone, side_px, most_bytes=RESULT_BYTES)
+
+
+def _alone(image: EncodedImage) -> tuple[EncodedImage]:
+    return (image,)
 
 
 def _design_job(scene: GrowthScene, design: HairlineDesign, seed: int) -> MakeJob:

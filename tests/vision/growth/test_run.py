@@ -18,7 +18,9 @@ from vision.calls import GROWN_BY_DEFAULT, GrowStylesOptions, GrowthSummary, Sty
 from vision.errors import CancelledCallError, PhotoError, Reason
 from vision.growth import run
 from vision.growth.backend import GrowthJob, GrowthReason, GrowthUnavailableError, NoGrowth
+from vision.growth.deadline import Deadline
 from vision.growth.run import AROUND_S, LEAST_S, Growth, grow_styles
+from vision.png import encode_png
 from vision.types import EncodedImage, Hairline, HairlineState, NoProgress, Progress, RgbImage, Stage
 
 PICTURE = EncodedImage(b"drawn", 4, 3)
@@ -69,9 +71,10 @@ class Call:
     def __init__(self, backend: Any, *, timeout_s: float | None = None, progress: Progress | None = None) -> None:
         self.told: list[StyleGrowth] = []
         self.on_told: Callable[[], object] = lambda: None
+        self.forward: Callable[[Callable[[], None]], Any] = lambda _step: pytest.fail("the proof is stood in for")
         self.growth = Growth(
             backend,
-            lambda _rgb, _face: pytest.fail("the proof is stood in for"),
+            lambda _rgb, _face, step: self.forward(step),
             progress or NoProgress(),
             timeout_s=timeout_s,
             clock=getattr(backend, "clock", lambda: 0.0),
@@ -123,8 +126,8 @@ def test_each_style_is_told_before_the_next_one_is_begun() -> None:
 def test_stages_of_a_call() -> None:
     progress = Stages()
     Call(Backend(), progress=progress).run(GrowStylesOptions((Style.M, Style.BELL)))
-    one_style = [Stage.DRAWING, Stage.GROWING, Stage.PROVING]
-    assert progress.stages == [Stage.DESIGNING, *one_style, *one_style]
+    one_style = [Stage.GROWING, Stage.PROVING]
+    assert progress.stages == [Stage.DESIGNING, Stage.DRAWING, *one_style, *one_style]
 
 
 def test_the_seed_is_the_callers_or_told() -> None:
@@ -162,6 +165,79 @@ def test_what_is_left_goes_to_the_first_styles_when_it_is_not_enough_for_all() -
     assert [job.timeout_s for job in backend.jobs] == [LEAST_S]
     assert call.reasons == ["", *["OUT_OF_TIME"] * 3]
     assert all(result.drawn.image is PICTURE for result in call.told), "the designs are there all the same"
+
+
+class Plodding(Backend):
+    """Grows for an hour, and says every second that it moves, as a backend that knows nothing of time."""
+
+    def grow(self, job: GrowthJob, progress: Progress) -> RgbImage:
+        self.jobs.append(job)
+        for _second in range(3600):
+            self.now_s += 1.0
+            progress.step()
+        return job.scene.rgb
+
+
+@pytest.mark.parametrize("styles", [1, 2, 4])
+def test_a_backend_that_knows_nothing_of_time_is_ended_in_time(styles: int) -> None:
+    backend = Plodding()
+    call = Call(backend, timeout_s=60.0)
+    call.run(GrowStylesOptions(GROWN_BY_DEFAULT[:styles]))
+    assert call.reasons == ["OUT_OF_TIME"] * styles
+    assert len(backend.jobs) == styles, "each had its share"
+    assert backend.now_s <= 1060.0
+    assert all(result.drawn.image is PICTURE for result in call.told)
+
+
+def test_a_proof_that_takes_too_long_leaves_time_to_answer_without_the_picture(
+    stand_ins: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = Backend(1.0)
+    call = Call(backend, timeout_s=20.0)
+
+    def forwards(step: Callable[[], None]) -> None:
+        for _forward in range(100):
+            backend.now_s += 0.4
+            step()
+
+    def prove(_job: object, _picture: object, _weights: object, parse: Callable[[object], object]) -> object:
+        parse(None)
+        return SimpleNamespace(proof=PROOF)
+
+    monkeypatch.setattr(run, "prove", prove)
+    call.forward = forwards
+    call.run(GrowStylesOptions((Style.M,)))
+    assert call.reasons == ["OUT_OF_TIME"]
+    assert 1018.0 <= backend.now_s <= 1020.0 - 0.5
+
+
+def test_who_left_is_gone_before_it_is_late() -> None:
+    with pytest.raises(CancelledCallError):
+        Deadline(Stages(give_up_at=0), 5.0, lambda: 9.0).enter(Stage.GROWING)
+    with pytest.raises(GrowthUnavailableError):
+        Deadline(Stages(), 5.0, lambda: 9.0).look()
+
+
+def test_both_pictures_of_a_result_share_what_goes_into_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a photo that does not compress. Where both fit they have the size that was asked for."""
+    noise = np.random.default_rng(0).integers(0, 256, painted_job().scene.rgb.shape, dtype=np.uint8)
+
+    def draw(_facts: object, _design: object, _lang: object, side_px: int) -> EncodedImage:
+        return encode_png(noise[:side_px, :side_px])
+
+    monkeypatch.setattr(run, "draw_design", draw)
+    backend = Backend()
+    monkeypatch.setattr(backend, "grow", lambda job, _progress: noise)
+    monkeypatch.setattr(run, "composite", lambda _canvas, grown, _weights: grown)
+    for most_bytes, fits in ((10**6, True), (20_000, False)):
+        monkeypatch.setattr(run, "RESULT_BYTES", most_bytes)
+        call = Call(backend)
+        call.run(GrowStylesOptions((Style.M,), max_output_side_px=150))
+        (result,) = call.told
+        assert result.grown is not None
+        for picture in (result.drawn.image, result.grown):
+            assert 0.7 * 20_000 < len(picture.data) <= most_bytes
+            assert (max(picture.width_px, picture.height_px) == 150) is fits
 
 
 def test_a_servers_fault_is_met_once() -> None:
@@ -210,14 +286,14 @@ def test_only_the_region_is_taken_from_what_was_painted(monkeypatch: pytest.Monk
     assert (finished[0][job.region == 0] == job.scene.rgb[job.region == 0]).all()
 
 
-@pytest.mark.parametrize("stages_before", range(7))
+@pytest.mark.parametrize("stages_before", range(6))
 def test_a_call_that_is_given_up_ends_at_the_next_stage_and_tells_nothing_more(stages_before: int) -> None:
     progress = Stages(give_up_at=stages_before)
     call = Call(Backend(), progress=progress)
     with pytest.raises(CancelledCallError):
         call.run()
     assert len(progress.stages) == stages_before
-    assert len(call.told) == max(0, stages_before - 1) // 3
+    assert len(call.told) == max(0, stages_before - 2) // 2
 
 
 @pytest.mark.parametrize("state", [HairlineState.OCCLUDED, HairlineState.HAT])
