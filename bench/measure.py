@@ -60,6 +60,9 @@ class StageClock:
         """One forward, where the stage is the parser's."""
         self.forwards += self._stage is Stage.PARSING
 
+    def moved(self) -> None:
+        """Is no forward."""
+
     def look(self) -> None:
         """Never given up."""
 

@@ -81,6 +81,12 @@ class Progress(Protocol):
         Moves the counter. Raises `vision.errors.CancelledCallError` when the call was given up.
         """
 
+    def moved(self) -> None:
+        """A sign of life inside the present step, of work whose steps cannot be seen.
+
+        Moves the counter. Raises `vision.errors.CancelledCallError` when the call was given up.
+        """
+
     def look(self) -> None:
         """While something else works: raises `vision.errors.CancelledCallError` when the call was given up.
 
@@ -95,6 +101,9 @@ class NoProgress:
         """Nothing to tell."""
 
     def step(self) -> None:
+        """Nothing to tell."""
+
+    def moved(self) -> None:
         """Nothing to tell."""
 
     def look(self) -> None:

@@ -83,6 +83,11 @@ class JobProgress:
         if at := self._position:
             self._move(replace(at, step=at.step + 1))
 
+    def moved(self) -> None:
+        """A sign of life that is no step; raises `CancelledCallError` when nobody waits any more."""
+        self._raise_if_cancelled()
+        self._counter.step()
+
     def look(self) -> None:
         """Raises `CancelledCallError` when nobody waits any more; moves nothing."""
         self._raise_if_cancelled()

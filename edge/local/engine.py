@@ -106,6 +106,9 @@ class _Progress:
         if self._ticket.given_up:
             raise CancelledCallError
 
+    def moved(self) -> None:
+        self.step()
+
     def look(self) -> None:
         self.step()
 

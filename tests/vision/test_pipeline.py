@@ -45,6 +45,9 @@ class Recorder:
     def step(self) -> None:
         self.steps += 1
 
+    def moved(self) -> None:
+        pass
+
     def look(self) -> None:
         pass
 

@@ -30,6 +30,11 @@ class Deadline:
         self._progress.step()
         self._raise_if_late()
 
+    def moved(self) -> None:
+        """As `Progress.moved`."""
+        self._progress.moved()
+        self._raise_if_late()
+
     def look(self) -> None:
         """As `Progress.look`."""
         self._progress.look()

@@ -36,6 +36,8 @@ class Recorder:
         self.stages: list[tuple[Stage, int]] = []
         self.steps: list[int] = []
         """Of each stage."""
+        self.signs = 0
+        """Signs of life that were no steps."""
         self.looks = 0
         self._cancelled = threading.Event()
 
@@ -47,6 +49,10 @@ class Recorder:
     def step(self) -> None:
         self.look()
         self.steps[-1] += 1
+
+    def moved(self) -> None:
+        self.look()
+        self.signs += 1
 
     def look(self) -> None:
         self.looks += 1
