@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -53,24 +53,35 @@ class LandmarkDetector:
         """Free MediaPipe's graph. Must be called by the thread that uses the detector, before it ends."""
         self._landmarker.close()
 
-    def find(self, rgb: RgbImage) -> tuple[FaceLandmarks, ...]:
+    def find(self, rgb: RgbImage, step: Callable[[], None] = lambda: None) -> tuple[FaceLandmarks, ...]:
         """All faces of an upright picture (H, W, 3), the one that counts first; empty when there is none.
 
         The detector behind the model sees the whole picture in 128 px, so it misses a face that is small in it, or that
         sticks out of it. Only when it finds none, it looks again: at overlapping parts of half the size, then at the
-        picture with a border.
+        picture with a border. `step` is called before each look.
         """
+        step()
         if faces := self.detect(rgb):
             return faces
+        side_px = max(rgb.shape)
+        # Reduced once for all parts, and once more for the border: a large photo is never copied as it is.
+        factor = max(1, side_px // 2 // REDUCED_SIDE_PX)
+        if faces := self._find_in_parts(reduced_by(rgb, factor), step):
+            return tuple(_enlarged(face, factor) for face in faces)
+        step()
+        factor = max(1, side_px // REDUCED_SIDE_PX)
+        small = reduced_by(rgb, factor)
+        faces = self._detect_in(small, _with_border(small.shape[1], small.shape[0]))
+        return tuple(_enlarged(face, factor) for face in faces)
+
+    def _find_in_parts(self, rgb: RgbImage, step: Callable[[], None]) -> tuple[FaceLandmarks, ...]:
+        """The faces that lie inside a part, each once."""
         height, width = rgb.shape[:2]
-        seen = [
-            (margin, face)
-            for part in _parts(width, height)
-            for face in self._detect_in(rgb, part)
-            if (margin := _margin(face.box, part)) >= 0
-        ]
-        if not seen:
-            return self._detect_in(rgb, _with_border(width, height))
+        seen: list[tuple[float, FaceLandmarks]] = []
+        for part in _parts(width, height):
+            step()
+            faces = ((_margin(face.box, part), face) for face in self._detect_in(rgb, part))
+            seen += [(margin, face) for margin, face in faces if margin >= 0]
         distinct: list[FaceLandmarks] = []
         for _, face in sorted(seen, key=lambda entry: -entry[0]):  # of one face seen twice, the view best framed
             if not any(_same(face.box, other.box) for other in distinct):
@@ -201,6 +212,19 @@ def _cut(rgb: RgbImage, window: _Window) -> RgbImage:
     right, bottom = max(0, window.x + window.width - width), max(0, window.y + window.height - height)
     inside = rgb[max(0, window.y) : window.y + window.height, max(0, window.x) : window.x + window.width]
     return np.asarray(cv2.copyMakeBorder(inside, top, bottom, left, right, cv2.BORDER_REPLICATE), dtype=np.uint8)
+
+
+def _enlarged(face: FaceLandmarks, factor: int) -> FaceLandmarks:
+    """A face of a picture `reduced_by` this factor, in pixels of the picture itself."""
+    if factor == 1:
+        return face
+    box, shift = face.box, (factor - 1) / 2
+    return replace(
+        face,
+        points=face.points * factor + shift,
+        depth=face.depth * factor,
+        box=Box(box.x_px * factor + shift, box.y_px * factor + shift, box.width_px * factor, box.height_px * factor),
+    )
 
 
 def _moved(face: FaceLandmarks, x: int, y: int) -> FaceLandmarks:

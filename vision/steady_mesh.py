@@ -10,7 +10,7 @@ photo is turned, and the way up in which the mesh slips less is the right one.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import cv2
@@ -40,31 +40,39 @@ _TOP, _CHIN = 10, 152
 class Detector(Protocol):
     """What `vision.landmarks.LandmarkDetector` offers."""
 
-    def find(self, rgb: RgbImage) -> Sequence[FaceLandmarks]:
-        """All faces, the one that counts first."""
+    def find(self, rgb: RgbImage, step: Callable[[], None]) -> Sequence[FaceLandmarks]:
+        """All faces, the one that counts first; `step` is called before each look."""
 
     def detect(self, rgb: RgbImage) -> Sequence[FaceLandmarks]:
         """The same in one pass."""
 
 
-def find_face(photo: Photo, detector: Detector) -> FaceLandmarks:
-    """The face that counts, which passes all gates; raises `PhotoError`, UPSIDE_DOWN among others."""
-    faces = detector.find(photo.rgb)
+def find_face(photo: Photo, detector: Detector, step: Callable[[], None] = lambda: None) -> FaceLandmarks:
+    """The face that counts, which passes all gates; raises `PhotoError`, UPSIDE_DOWN among others.
+
+    `step` is called before each look; what it raises ends the search.
+    """
+    faces = detector.find(photo.rgb, step)
     try:
         face = choose_face(faces, width_px=photo.width_px, height_px=photo.height_px)
     except PhotoError as refused:
         if refused.reason in MAY_BE_UPSIDE_DOWN:
-            _refuse_upside_down(photo, slip(photo.rgb, faces[0], detector) if faces else math.inf, detector)
+            step()
+            slips = slip(photo.rgb, faces[0], detector) if faces else math.inf
+            _refuse_upside_down(photo, slips, detector, step)
         raise
+    step()
     if (slips := slip(photo.rgb, face, detector)) > 1:
-        _refuse_upside_down(photo, slips, detector)
+        _refuse_upside_down(photo, slips, detector, step)
     return face
 
 
-def _refuse_upside_down(photo: Photo, slips: float, detector: Detector) -> None:
+def _refuse_upside_down(photo: Photo, slips: float, detector: Detector, step: Callable[[], None]) -> None:
     """Raise `PhotoError` where the photo turned by 180 degrees shows a face whose mesh slips less."""
-    turned = np.asarray(cv2.rotate(photo.rgb, cv2.ROTATE_180), dtype=np.uint8)
-    faces = detector.find(turned)
+    small = reduced_by(photo.rgb, max(photo.rgb.shape) // (2 * SIDE_PX))  # so large as the closest look needs it
+    turned = np.asarray(cv2.rotate(small, cv2.ROTATE_180), dtype=np.uint8)
+    faces = detector.find(turned, step)
+    step()
     if faces and slip(turned, faces[0], detector) < min(slips, SLIPS_MAX):
         raise PhotoError(Reason.UPSIDE_DOWN, {"roll_deg": 180, "max": LIMITS.roll_max_deg})
 

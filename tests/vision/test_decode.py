@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import os
 import signal
 import struct
 import subprocess
 import sys
 import zlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from pillow_heif import register_heif_opener
 
 from vision import decode as decode_module
 from vision.decode import DecoderMissingError, decode
-from vision.errors import PhotoError, Reason
+from vision.errors import CancelledCallError, PhotoError, Reason
 from vision.raster import Format, Limits, sniff
 from vision.types import RgbImage
 
@@ -323,12 +325,12 @@ def test_forty_megapixels_are_read() -> None:
 
 def child_that(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the child process run `script` in the place of the decoder."""
-    real = subprocess.run
+    real = subprocess.Popen
 
-    def run(_command: list[str], **options: Any) -> subprocess.CompletedProcess[bytes]:
+    def run(_command: list[str], **options: Any) -> subprocess.Popen[bytes]:
         return real([sys.executable, "-c", script], **options)
 
-    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(subprocess, "Popen", run)
 
 
 STARTED = "import os, sys, time; sys.stdout.write('started\\n'); sys.stdout.flush(); "
@@ -352,6 +354,21 @@ def test_a_decoder_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     child_that(STARTED + "time.sleep(60)", monkeypatch)
     monkeypatch.setattr(decode_module, "CHILD_TIMEOUT_S", 0.5)
     assert refusal(encoded(picture(), "BMP")).reason is Reason.DAMAGED_IMAGE
+
+
+def test_a_decoder_is_ended_when_nobody_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By whatever `look` raises, and at once: the child would go on for a minute."""
+    note = tmp_path / "pid"
+    child_that(STARTED + f"open({str(note)!r}, 'w').write(str(os.getpid())); time.sleep(60)", monkeypatch)
+
+    def look() -> None:
+        if note.exists() and note.read_text():
+            raise CancelledCallError
+
+    with pytest.raises(CancelledCallError):
+        decode(encoded(picture(), "BMP"), look=look)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), 0)
 
 
 def test_a_decoder_that_never_starts_is_not_the_photos_fault(monkeypatch: pytest.MonkeyPatch) -> None:

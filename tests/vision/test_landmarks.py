@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -159,6 +160,35 @@ def test_a_face_that_sticks_out_is_found(detector: LandmarkDetector, studio_rgb:
     tight = studio_rgb[270:600, 320:705]
     face = only(detector.find(tight))
     assert face.points[152, 1] > tight.shape[0]
+
+
+def in_a_corner(rgb: RgbImage) -> RgbImage:
+    photo = np.full((3600, 4400, 3), 128, dtype=np.uint8)
+    photo[2200:3100, 3100:4000] = resized(rgb, 900)
+    return photo
+
+
+def tight(rgb: RgbImage) -> RgbImage:
+    return np.asarray(cv2.resize(rgb[270:600, 320:705], (4620, 3960), interpolation=cv2.INTER_CUBIC), dtype=np.uint8)
+
+
+@pytest.mark.parametrize("large", [in_a_corner, tight])
+def test_in_a_large_photo_a_face_is_where_it_is_and_copies_are_small(
+    detector: LandmarkDetector, studio_rgb: RgbImage, large: Callable[[RgbImage], RgbImage]
+) -> None:
+    """The second looks go over a reduced photo: with a border as it is, one of these would take 210 MB more."""
+    photo = large(studio_rgb)
+    assert detector.detect(photo) == (), "one pass misses it: the second look is what this test is about"
+    tracemalloc.start()
+    try:
+        face = only(detector.find(photo))
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    half = only(detector.find(np.asarray(cv2.resize(photo, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA))))
+    assert mean_shift(face.points, 2 * half.points + 0.5) < 0.01 * face.box.height_px
+    assert face.box.width_px == pytest.approx(2 * half.box.width_px, rel=0.02)
+    assert peak_bytes < photo.nbytes
 
 
 @pytest.mark.parametrize("colour", [0, 128, 255])

@@ -27,7 +27,7 @@ class Nobody:
     def __init__(self) -> None:
         self.passes = 0
 
-    def find(self, rgb: RgbImage) -> tuple[FaceLandmarks, ...]:
+    def find(self, rgb: RgbImage, step: Callable[[], None]) -> tuple[FaceLandmarks, ...]:
         return self.detect(rgb)
 
     def detect(self, rgb: RgbImage) -> tuple[FaceLandmarks, ...]:
@@ -54,7 +54,7 @@ class Slipping:
     def face(self) -> FaceLandmarks:
         return self._face
 
-    def find(self, rgb: RgbImage) -> tuple[FaceLandmarks, ...]:
+    def find(self, rgb: RgbImage, step: Callable[[], None]) -> tuple[FaceLandmarks, ...]:
         return (self._face,)
 
     def detect(self, rgb: RgbImage) -> tuple[FaceLandmarks, ...]:
