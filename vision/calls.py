@@ -201,7 +201,7 @@ class GrowthProof:
     hair_share: float
     """Share of the region that parses as hair, 0 to 1."""
     edge_distance_mm: float | None
-    """Median distance of the grown edge from the design; None without a scale or a design."""
+    """Median distance of the grown edge from the design or a region's free border; None without a scale or a border."""
     delta_e: float
     """CIEDE2000 between the mean colours of grown and own hair."""
     orientation_distance: float
@@ -221,6 +221,12 @@ class StyleGrowth:
     grown_reason: str
     """A `vision.growth.backend.GrowthReason` when there is no picture; else empty."""
     proof: GrowthProof | None
+    """None where no picture was made; there for one that was made and does not convince."""
+
+    @property
+    def picture_bytes(self) -> int:
+        """Size of both pictures."""
+        return len(self.drawn.image.data) + (len(self.grown.data) if self.grown else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +239,11 @@ class RegionGrowth:
     area_px2: float
     area_cm2: float | None
     proof: GrowthProof | None
+
+    @property
+    def picture_bytes(self) -> int:
+        """Size of both pictures."""
+        return len(self.marked.data) + (len(self.grown.data) if self.grown else 0)
 
 
 @dataclass(frozen=True, slots=True)

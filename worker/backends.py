@@ -9,12 +9,16 @@ from collections.abc import Callable
 
 import structlog
 
-from vision.growth.backend import GrowthBackend, GrowthJob, GrowthUnavailableError, NoGrowth
-from vision.types import Progress, RgbImage
+from vision.errors import CancelledCallError
+from vision.growth.backend import GrowthBackend, GrowthJob, GrowthReason, GrowthUnavailableError, NoGrowth
+from vision.types import Progress, RgbImage, Stage
 from worker.settings import Settings, SettingsError
 
 MakeBackend = Callable[[], GrowthBackend]
 """Called in the compute thread."""
+
+STALL_MARGIN_S = 10.0
+"""Two readings of the counter, and what it takes to give a job up."""
 
 log = structlog.stdlib.get_logger("worker.growth")
 
@@ -39,20 +43,25 @@ def owner_of(settings: Settings) -> str:
 
 
 class ToldGrowth:
-    """A backend whose failures stand in the log, with what it says about them."""
+    """A backend whose failures stand in the log, with what it says about them, and are none of the call's."""
 
     def __init__(self, backend: GrowthBackend) -> None:
         self._backend = backend
         self.name = backend.name
 
     def grow(self, job: GrowthJob, progress: Progress) -> RgbImage:
-        """See `GrowthBackend`."""
+        """See `GrowthBackend`. What it breaks with is a fault of this worker's or its server's, never of the photo."""
         try:
             return self._backend.grow(job, progress)
         except GrowthUnavailableError as error:
             level = log.warning if error.reason.is_servers_fault else log.info
             level("not_grown", backend=self.name, reason=error.reason, problem=str(error))
             raise
+        except CancelledCallError:
+            raise
+        except Exception as error:
+            log.exception("growth_raised", backend=self.name, error=type(error).__name__)
+            raise GrowthUnavailableError(GrowthReason.GROWTH_FAILED) from error
 
     def close(self) -> None:
         """See `GrowthBackend`."""
@@ -75,6 +84,7 @@ def _local(_settings: Settings) -> MakeBackend:
 def _comfyui(settings: Settings) -> MakeBackend:
     from vision.growth import comfyui  # noqa: PLC0415  (other backends have no use for it)
     from vision.growth.comfyui_client import ServerUrlError, base_url  # noqa: PLC0415
+    from vision.growth.comfyui_vigil import Patience  # noqa: PLC0415
     from vision.growth.comfyui_workflow import Workflow, WorkflowError  # noqa: PLC0415
 
     growth = settings.growth
@@ -87,6 +97,9 @@ def _comfyui(settings: Settings) -> MakeBackend:
     except WorkflowError as error:
         raise SettingsError(f"growth.workflow: {error}") from None
     owner = owner_of(settings)
+    stall_after_s = settings.health.stall_after_s(Stage.DIFFUSION)
+    # The server is to be found out before this worker would count as stalled itself.
+    patience = Patience(stall_s=stall_after_s - STALL_MARGIN_S, queue_stall_s=stall_after_s)
 
     def make() -> GrowthBackend:
         try:
@@ -96,6 +109,6 @@ def _comfyui(settings: Settings) -> MakeBackend:
         else:
             if jobs:
                 log.info("leftovers_removed", jobs=jobs)
-        return ToldGrowth(comfyui.ComfyUiGrowth(url, workflow, owner=owner))
+        return ToldGrowth(comfyui.ComfyUiGrowth(url, workflow, owner=owner, patience=patience))
 
     return make

@@ -16,11 +16,13 @@ import structlog
 from google.protobuf.message import Message
 from grpc import aio
 
-from hairmesh.wire import CALL_ID_KEY, REQUEST_ID_KEY, WorkerReason
+from hairmesh.wire import CALL_ID_KEY, MAX_MESSAGE_BYTES, REQUEST_ID_KEY, WorkerReason
+from vision.growth.backend import GrowthReason
 from worker.admission import admit
+from worker.backlog import Backlog, Waiting
 from worker.drain import Drain, DrainPhase
 from worker.engine import AnalysisPipeline, Engine
-from worker.feed import Feed
+from worker.feed import Feed, Moved
 from worker.health.monitor import HealthMonitor
 from worker.progress import JobProgress, Position
 from worker.refusals import CANCELLED, DEADLINE, Refusal, to_status
@@ -45,6 +47,10 @@ class Grown(Protocol):
     @property
     def grown_reason(self) -> str:
         """Why it has no grown picture; empty when it has one."""
+
+    @property
+    def picture_bytes(self) -> int:
+        """Size of its pictures together."""
 
 
 GrownT = TypeVar("GrownT", bound=Grown)
@@ -105,7 +111,13 @@ class Calls:
         self._thresholds = thresholds
         self._handlers: set[asyncio.Task[Any] | None] = set()
         """Those that wait for their thread, or for their caller to take a message."""
+        self._backlog = Backlog()
         self._cutting_off = False
+
+    async def wait_ended(self) -> None:
+        """Until no thread computes for a call, and every answer is on its way."""
+        await self._runner.wait_free()
+        await self._backlog.wait_empty()
 
     async def answer(
         self,
@@ -118,13 +130,13 @@ class Calls:
     ) -> MessageT:
         """Run one call; `prepare` checks parameters and raises `Refusal`, `encode` makes the answer."""
 
-        async def handle(call: CallIdentity, account: _Account) -> MessageT:
+        async def handle(call: CallIdentity, account: _Account, waiting: Waiting) -> MessageT:
             running = self._start(call, data, prepare(), context)
             with self._handling(running, context):
                 ended = await running.result()
             account.stage_ms = ended.stage_ms
             response = encode(ended.answer())
-            account.bytes_out = response.ByteSize()
+            account.bytes_out = waiting.unread_bytes = _size_of(response)
             return response
 
         return await self._accounted(method, data, context, handle)
@@ -136,7 +148,7 @@ class Calls:
         context: Context,
         *,
         prepare: Callable[[Callable[[GrownT], None]], Work[T]],
-        encode: Callable[[Position | GrownT], MessageT],
+        encode: Callable[[Moved | GrownT], MessageT],
         encode_end: Callable[[T], MessageT],
     ) -> None:
         """Run one growth call; `prepare` is given what takes its results, the moment each is finished.
@@ -144,13 +156,23 @@ class Calls:
         Only what `encode_end` makes says that the answer is whole. Who reads slowly holds up neither thread nor slot.
         """
 
-        async def handle(call: CallIdentity, account: _Account) -> None:
+        async def handle(call: CallIdentity, account: _Account, waiting: Waiting) -> None:
             async def write(message: MessageT) -> None:
-                account.bytes_out += message.ByteSize()
-                await context.write(message)
+                size = _size_of(message)
+                account.bytes_out += size
+                try:
+                    async with asyncio.timeout(self._thresholds.unread_s):
+                        await context.write(message)
+                except TimeoutError:
+                    log.warning("answer_not_read", unread_bytes=waiting.unread_bytes)
+                    waiting.unread_bytes = size  # what was begun cannot be taken back
+                    raise Refusal(CANCELLED) from None
 
             def grown(result: GrownT) -> None:
+                waiting.unread_bytes += result.picture_bytes
                 self._monitor.growth_ended(result.grown_reason)
+                if result.grown_reason == GrowthReason.GROWTH_FAILED:
+                    self._runner.suspect()
                 if result.grown_reason:
                     account.grown_reasons.append(result.grown_reason)
 
@@ -160,6 +182,8 @@ class Calls:
             with self._handling(running, context):
                 async for event in feed.read():
                     await write(encode(event))
+                    if not isinstance(event, Moved):
+                        waiting.unread_bytes -= event.picture_bytes
                 ended = await running.result()
                 account.stage_ms = ended.stage_ms
                 await write(encode_end(ended.answer()))
@@ -183,12 +207,15 @@ class Calls:
         method: str,
         data: bytes,
         context: Context,
-        handle: Callable[[CallIdentity, _Account], Awaitable[T]],
+        handle: Callable[[CallIdentity, _Account, Waiting], Awaitable[T]],
     ) -> T:
         call = identify(method, context)
         account = _Account(method, len(data), time.monotonic())
+        waiting = self._backlog.begin()
+        # The stubs have a class where a function is meant.
+        context.add_done_callback(lambda _ended: self._backlog.end(waiting))  # type: ignore[arg-type]
         try:
-            result = await handle(call, account)
+            result = await handle(call, account, waiting)
         except Refusal as caught:
             refusal = caught
         except Exception:
@@ -197,6 +224,7 @@ class Calls:
         else:
             account.write(grpc.StatusCode.OK)
             return result
+        self._backlog.refuse(waiting)
         account.write(refusal.code, refusal.reason)
         return await _refuse(context, refusal, call.request_id)
 
@@ -215,6 +243,8 @@ class Calls:
             remaining_s=context.time_remaining(),
             slot=self._runner.slot,
             busy_for_s=self._runner.busy_for_s(),
+            unread_bytes=self._backlog.unread_bytes,
+            thresholds=self._thresholds,
         )
         if refusal:
             raise refusal
@@ -245,6 +275,15 @@ class Calls:
         if self._cutting_off:
             return Refusal(WorkerReason.DRAINING)
         return Refusal(CANCELLED)
+
+
+def _size_of(message: Message) -> int:
+    """Bytes on the wire; raises `Refusal` for what would not be sent, and said to be ok here."""
+    size = message.ByteSize()
+    if size > MAX_MESSAGE_BYTES:
+        log.error("answer_too_large", bytes=size, max_bytes=MAX_MESSAGE_BYTES)
+        raise Refusal(WorkerReason.WORKER_FAILED)
+    return size
 
 
 def identify(method: str, context: Context) -> CallIdentity:

@@ -1,7 +1,7 @@
 """From the compute thread to a stream: every result in order, and of progress the newest.
 
 The thread never waits for who reads. What waits to be read is bounded: each result, of which a call has a few, and
-between two of them one position.
+between two of them one position. How much waits in all calls together is `worker.backlog`'s business.
 """
 
 from __future__ import annotations
@@ -11,11 +11,21 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from worker.progress import Position
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """How far a call is."""
+
+    position: Position
+    results: int
+    """Results that are finished."""
 
 
 class Feed(Generic[T]):
@@ -27,17 +37,18 @@ class Feed(Generic[T]):
         self._on_result = on_result
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
-        self._waiting: deque[Position | T] = deque()
+        self._waiting: deque[Moved | T] = deque()
+        self._results = 0
         self._closed = False
         self._news = asyncio.Event()
 
     def move(self, position: Position) -> None:
         """How far the call is; takes the place of a position that nobody has read yet."""
         with self._lock:
-            unread = bool(self._waiting) and isinstance(self._waiting[-1], Position)
+            unread = bool(self._waiting) and isinstance(self._waiting[-1], Moved)
             if unread:
                 self._waiting.pop()
-            self._waiting.append(position)
+            self._waiting.append(Moved(position, self._results))
         if not unread:
             self._on_loop(self._news.set)
 
@@ -45,6 +56,7 @@ class Feed(Generic[T]):
         """One result."""
         with self._lock:
             self._waiting.append(result)
+            self._results += 1
         self._on_loop(self._on_result, result)
         self._on_loop(self._news.set)
 
@@ -53,7 +65,7 @@ class Feed(Generic[T]):
         self._closed = True
         self._news.set()
 
-    async def read(self) -> AsyncIterator[Position | T]:
+    async def read(self) -> AsyncIterator[Moved | T]:
         """What was put in, until it is closed and empty; two positions in a row are `gap_s` apart at least."""
         next_move_s = self._loop.time()
         while True:
@@ -65,13 +77,13 @@ class Feed(Generic[T]):
                 if self._closed:
                     return
                 await self._news.wait()
-            elif isinstance(head, Position) and count == 1 and early_s > 0 and not self._closed:
+            elif isinstance(head, Moved) and count == 1 and early_s > 0 and not self._closed:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._news.wait(), early_s)
             else:
                 with self._lock:
                     event = self._waiting.popleft()
-                if isinstance(event, Position):
+                if isinstance(event, Moved):
                     next_move_s = self._loop.time() + self._gap_s
                 yield event
 

@@ -56,7 +56,7 @@ class Position:
     step: int
     """Steps done in this stage."""
     total: int
-    """Steps it has; 0: not known."""
+    """Steps it has at most; 0: not known."""
 
 
 class JobProgress:
@@ -81,7 +81,7 @@ class JobProgress:
         self._raise_if_cancelled()
         self._counter.step()
         if at := self._position:
-            self._move(replace(at, step=at.step + 1))
+            self._move(replace(at, step=min(at.step + 1, at.total or at.step + 1)))
 
     def moved(self) -> None:
         """A sign of life that is no step; raises `CancelledCallError` when nobody waits any more."""

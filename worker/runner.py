@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Generic, TypeVar
@@ -111,6 +110,7 @@ class Runner:
         self._clock = clock
         self._on_change = on_change
         self._doubt = Doubt(thresholds)
+        self._suspected = False
         self._free = asyncio.Event()
         self._free.set()
         self._tasks: set[asyncio.Task[object]] = set()
@@ -136,12 +136,9 @@ class Runner:
         """Until no compute thread works for a call."""
         await self._free.wait()
 
-    async def free_within(self, timeout_s: float) -> bool:
-        """Whether the slot is free, or gets free in time."""
-        if not self._free.is_set():
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._free.wait(), timeout_s)
-        return self._free.is_set()
+    def suspect(self) -> None:
+        """Something in the running call broke that no photo should break: the canary speaks before it is answered."""
+        self._suspected = True
 
     def start(self, call: CallIdentity, data: bytes, work: Callable[[JobProgress], Awaitable[T]]) -> Running[T]:
         """Take the slot, which must be free, and let `work` run. `data` is the input, to tell inputs apart."""
@@ -185,7 +182,8 @@ class Runner:
             ended, canary_forced = await self._compute(work, progress, data)
             ended_s = self._clock()
             overdue = canary_overdue(self._models.last_good_s, ended_s, self._canary_max_age_s)
-            in_doubt = canary_forced or overdue or not self._models.good
+            in_doubt = canary_forced or overdue or self._suspected or not self._models.good
+            self._suspected = False
             if in_doubt and ended.end is not End.FAILED and not await self.check_canary():
                 # Whatever the call found, it found it with models or an accelerator that answer wrongly.
                 ended = Ended(End.FAILED, self._out_of_order())

@@ -140,7 +140,7 @@ class Worker:
         self._server = aio.server(interceptors=[doorman], options=SERVER_OPTIONS)
         add_AnalyzeServiceServicer_to_server(AnalyzeServicer(self._calls, self._engine), self._server)
         add_WorkerServiceServicer_to_server(
-            WorkerServicer(book, self._drain, self._runner, self._news, thresholds), self._server
+            WorkerServicer(book, self._drain, self._calls.wait_ended, self._news, thresholds), self._server
         )
         add_HealthServicer_to_server(HealthReporter(self._monitor, self.passwords, self._news), self._server)
         reflection.enable_server_reflection(REFLECTED, self._server)
@@ -199,18 +199,21 @@ class Worker:
             self._notify.stopping()
         self._drain.begin()
         await self._drain.wait_refusing()
-        if not await self._runner.free_within(self._settings.drain_grace_seconds):
+        try:
+            async with asyncio.timeout(self._settings.drain_grace_seconds):
+                await self._calls.wait_ended()
+        except TimeoutError:
             log.warning("grace_over", advice="the running call is cut off; its caller may try another worker")
-            await self._calls.cut_off(self._thresholds.close_s)
+        await self._calls.cut_off(self._thresholds.close_s)
         self._news.close()
         await self._server.stop(self._thresholds.close_s)
         for task in self._tasks:
             task.cancel()
         self._disk_probe.stop()
         self._dependencies.stop()
+        ended = await self._engine.close(self._thresholds.thread_end_s)
         if self._notify:
             self._notify.close()
-        ended = await self._engine.close(self._thresholds.close_s)
         log.info("stopped", compute_thread_ended=ended)
         return ended
 

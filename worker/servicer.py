@@ -9,10 +9,11 @@ from hair.analysis.v1 import growth_pb2, hairlines_pb2, masks_pb2, measure_pb2
 from hair.analysis.v1.analyze_service_pb2_grpc import AnalyzeServiceServicer
 from typing_extensions import override
 
-from vision.calls import DesignResult, EmitRegion, EmitStyle, GrowthSummary, MaskResult
+from vision.calls import GROWN_BY_DEFAULT, DesignResult, EmitRegion, EmitStyle, GrowthSummary, MaskResult, StyleGrowth
 from vision.types import MeasureResult
 from worker.calls import Calls, Work
 from worker.engine import Engine
+from worker.feed import Moved
 from worker.translate import growth, hairlines, masks, measure
 
 Context = aio.ServicerContext[Any, Any]
@@ -72,13 +73,17 @@ class AnalyzeServicer(AnalyzeServiceServicer):
     async def GrowStyles(self, request: growth_pb2.GrowStylesRequest, context: Context) -> None:  # type: ignore[override]
         """Progress, one result per style, the summary."""
         photo = request.photo.data
+        results = len(request.styles or GROWN_BY_DEFAULT)
 
         def prepare(emit: EmitStyle) -> Work[GrowthSummary]:
             options = growth.styles_options(request, context.time_remaining())
             return lambda pipeline, progress: pipeline.grow_styles(photo, options, progress, emit)
 
+        def encode(event: Moved | StyleGrowth) -> growth_pb2.GrowStylesResponse:
+            return growth.styles_event(event, results)
+
         await self._calls.stream(
-            "GrowStyles", photo, context, prepare=prepare, encode=growth.styles_event, encode_end=growth.styles_end
+            "GrowStyles", photo, context, prepare=prepare, encode=encode, encode_end=growth.styles_end
         )
 
     @override

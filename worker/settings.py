@@ -25,7 +25,7 @@ from pydantic import (
 
 from hairmesh import config_file
 from hairmesh.wire import password_problem
-from vision.types import Stage
+from vision.types import STALL_AFTER_S, Stage
 from worker.health.deps import DependencyKind
 
 DEFAULT_CONFIG = Path("worker_config.json")
@@ -33,6 +33,9 @@ _TARGET = re.compile(
     r"(?P<scheme>https?://)?(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+)(:(?P<port>\d{1,5}))?(?P<path>/[\w./-]*)?"
 )
 _LISTEN = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[A-Za-z0-9.-]+):(?P<port>\d{1,5})")
+
+
+LEAST_DIFFUSION_STALL_S = 30.0
 
 
 class SettingsError(Exception):
@@ -166,7 +169,23 @@ class HealthSettings(_Section):
     canary_max_age_seconds: PositiveFloat = 30.0
     """The canary runs when its last good answer is older, s."""
     stall_after_seconds: Mapping[Stage, PositiveFloat] = Field(default_factory=dict)
-    """How long a stage may be still, s, by name of the stage, instead of the built-in limits."""
+    """How long a stage may be still, s, by name of the stage, instead of the built-in limits. Not of `diffusion_queue`:
+    who waits in a queue never counts as stalled."""
+
+    def stall_after_s(self, stage: Stage) -> float:
+        """How long `stage` may be still."""
+        return self.stall_after_seconds.get(stage, STALL_AFTER_S[stage])
+
+    @field_validator("stall_after_seconds")
+    @classmethod
+    def _acted_on(cls, limits: Mapping[Stage, float]) -> Mapping[Stage, float]:
+        if Stage.DIFFUSION_QUEUE in limits:
+            raise ValueError("diffusion_queue has no limit: who waits in a queue never counts as stalled")
+        if limits.get(Stage.DIFFUSION, LEAST_DIFFUSION_STALL_S) < LEAST_DIFFUSION_STALL_S:
+            raise ValueError(
+                f"diffusion is at least {LEAST_DIFFUSION_STALL_S:.0f} s: a node may load a model before its first step"
+            )
+        return limits
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

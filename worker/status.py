@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -94,10 +94,13 @@ class StatusBook:
 class WorkerServicer(WorkerServiceServicer):
     """The RPC shell over `StatusBook` and `Drain`."""
 
-    def __init__(self, book: StatusBook, drain: Drain, runner: Runner, news: News, thresholds: Thresholds) -> None:
+    def __init__(
+        self, book: StatusBook, drain: Drain, ended: Callable[[], Awaitable[None]], news: News, thresholds: Thresholds
+    ) -> None:
+        """`ended` waits until every call is over and its answer on its way."""
         self._book = book
         self._drain = drain
-        self._runner = runner
+        self._ended = ended
         self._news = news
         self._gap_s = thresholds.watch_gap_s
 
@@ -132,7 +135,7 @@ class WorkerServicer(WorkerServiceServicer):
         try:
             self._drain.begin()
             await self._drain.wait_refusing()
-            await self._runner.wait_free()
+            await self._ended()
         except asyncio.CancelledError:
             pass  # the caller left, or the process ends: it is told the state as it is
         return pb.DrainResponse(status=self._book.compose())

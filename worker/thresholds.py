@@ -87,6 +87,17 @@ class Thresholds:
     progress_gap_s: float = 0.2
     """Least time between two progress messages of one call, unless a result comes between them."""
 
+    most_unread_bytes: int = 128 * 2**20
+    """While callers have not taken so much of their answers, no call is admitted: a worker's memory is bounded by this
+    and one call more. An answer of four grown styles has 40 MB."""
+
+    unread_retry_s: float = 1.0
+    """What a caller is told to wait meanwhile."""
+
+    unread_s: float = 60.0
+    """Who takes no message of a stream for so long has lost it. Pictures pass in a second; a frozen machine is found
+    out by pings before."""
+
     watch_gap_s: float = 0.05
     """Least time between two messages of one `WatchStatus` stream."""
 
@@ -102,3 +113,7 @@ class Thresholds:
 
     close_s: float = 2.0
     """What is left to answer, to close and to log after the last call."""
+
+    thread_end_s: float = 12.0
+    """What the compute thread may take to end after its call was cut off. It removes what its job has left on a
+    diffusion server: a patient's face is not left behind because a worker stops."""

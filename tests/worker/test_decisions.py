@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import grpc
 import pytest
@@ -27,6 +28,20 @@ from worker.thresholds import Thresholds
 GOOD = report([], warm=True, draining=False)
 
 
+def asked(**changes: Any) -> Refusal | None:
+    """Whether a free and healthy worker admits a call, but for `changes`."""
+    free = {
+        "refusing": False,
+        "health": GOOD,
+        "remaining_s": None,
+        "slot": Slot(),
+        "busy_for_s": 1.5,
+        "unread_bytes": 0,
+        "thresholds": Thresholds(),
+    }
+    return admit(**{**free, **changes})
+
+
 def bad(cause: Cause) -> Report:
     return report([CheckResult("x", CheckState.FAILING, cause, "why")], warm=True, draining=False)
 
@@ -43,28 +58,29 @@ def reason(refusal: Refusal | None) -> str | None:
 
 @pytest.mark.parametrize("cause", list(Cause))
 def test_worker_out_of_rotation_says_its_own_reason_before_busy(cause: Cause) -> None:
-    refusal = admit(refusing=False, health=bad(cause), remaining_s=1.0, slot=taken(), busy_for_s=1.0)
+    refusal = asked(health=bad(cause), remaining_s=1.0, slot=taken())
     assert refusal
     assert refusal.reason == OF_CAUSE[cause]
     assert refusal.code is grpc.StatusCode.UNAVAILABLE
 
 
 def test_draining_outranks_all_and_busy_comes_last() -> None:
-    free = Slot()
+    much = Thresholds().most_unread_bytes
     order = [
-        admit(refusing=True, health=bad(Cause.DISK), remaining_s=0.0, slot=taken(), busy_for_s=1.0),
-        admit(refusing=False, health=bad(Cause.DISK), remaining_s=0.0, slot=taken(), busy_for_s=1.0),
-        admit(refusing=False, health=GOOD, remaining_s=0.0, slot=taken(), busy_for_s=1.0),
-        admit(refusing=False, health=GOOD, remaining_s=0.1, slot=taken(), busy_for_s=1.0),
-        admit(refusing=False, health=GOOD, remaining_s=0.1, slot=free, busy_for_s=0.0),
-        admit(refusing=False, health=GOOD, remaining_s=None, slot=free, busy_for_s=0.0),
+        asked(refusing=True, health=bad(Cause.DISK), remaining_s=0.0, slot=taken(), unread_bytes=much),
+        asked(health=bad(Cause.DISK), remaining_s=0.0, slot=taken(), unread_bytes=much),
+        asked(remaining_s=0.0, slot=taken(), unread_bytes=much),
+        asked(remaining_s=0.1, slot=taken(), unread_bytes=much),
+        asked(remaining_s=0.1, unread_bytes=much),
+        asked(remaining_s=0.1, unread_bytes=much - 1),
+        asked(),
     ]
-    assert [reason(refusal) for refusal in order] == ["DRAINING", "DISK", DEADLINE, "BUSY", None, None]
+    assert [reason(refusal) for refusal in order] == ["DRAINING", "DISK", DEADLINE, "BUSY", "BUSY", None, None]
+    assert [refusal.retry_after_s for refusal in order[3:5] if refusal] == [1.5, Thresholds().unread_retry_s]
 
 
 def test_announced_draining_alone_refuses_nobody() -> None:
-    announced = report([], warm=True, draining=True)
-    assert admit(refusing=False, health=announced, remaining_s=None, slot=Slot(), busy_for_s=0.0) is None
+    assert asked(health=report([], warm=True, draining=True)) is None
 
 
 def test_every_reason_has_a_code_and_every_code_an_outcome() -> None:

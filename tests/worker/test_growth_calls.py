@@ -11,9 +11,11 @@ import pytest
 from google.rpc.error_details_pb2 import BadRequest, RetryInfo
 from grpc import aio
 from hair.analysis.v1 import common_pb2, growth_pb2
+from hair.analysis.v1.analyze_service_pb2_grpc import AnalyzeServiceStub
 from hair.worker.v1 import worker_service_pb2 as pb
 from structlog.testing import capture_logs
 
+from hairmesh.wire import CLIENT_OPTIONS
 from tests.worker.fakes import (
     BIG_ANSWER,
     BREAKS_LATE,
@@ -26,8 +28,9 @@ from tests.worker.fakes import (
     QUEUES,
     FakePipeline,
 )
-from tests.worker.harness import QUICK, SERVING, TOKEN, Client, kinds, refused, running, started, whole
+from tests.worker.harness import QUICK, SERVING, TOKEN, Client, kinds, refused, request, running, started, whole
 from vision.growth.backend import GrowthReason
+from worker import calls
 from worker.servicer import AnalyzeServicer
 
 TRIANGLE = growth_pb2.Polygon(points=[common_pb2.Point(x_px=x, y_px=y) for x, y in ((0, 0), (3, 0), (0, 2))])
@@ -37,7 +40,15 @@ Stream = aio.UnaryStreamCall[Any, Any]
 async def test_progress_then_each_style_then_the_summary(client: Client) -> None:
     messages = await whole(client.grow_styles(OK, styles=["m", "round"], seed=11))
     assert messages[0].HasField("progress")
-    assert {at.progress.attempt for at in messages if at.HasField("progress")} == {1}
+    told = [message.progress for message in messages if message.HasField("progress")]
+    assert {(at.attempt, at.results_total) for at in told} == {(1, 2)}
+    before = [
+        sum(other.HasField("result") for other in messages[:place])
+        for place, message in enumerate(messages)
+        if message.HasField("progress")
+    ]
+    assert [at.results_done for at in told] == before
+    assert told[-1].results_done == 2
     assert kinds(messages) == ["result", "result", "summary"]
     results = [message.result for message in messages if message.HasField("result")]
     assert [result.style for result in results] == ["m", "round"]
@@ -117,6 +128,132 @@ async def test_a_client_that_leaves_while_pictures_wait_for_it_is_forgotten(clie
     assert [line for line in lines if line["event"] == "handler_raised"] == []
 
 
+async def test_answers_that_nobody_takes_are_bounded(pipeline: FakePipeline) -> None:
+    """The slot is free, and yet no call is let in while one answer of 40 MB waits."""
+    async with running(pipeline.load, thresholds=replace(QUICK, most_unread_bytes=30_000_000)) as (_worker, client):
+        stream = client.grow_styles(BIG_ANSWER, timeout_s=60.0)
+        await anext(aiter(stream))
+        await client.until(lambda status: status.slot.epoch == 1 and status.slot.state == pb.SLOT_STATE_FREE)
+        async with aio.insecure_channel(client.target, options=CLIENT_OPTIONS) as channel:
+            for _try in range(3):
+                call = AnalyzeServiceStub(channel).Measure(request(OK), metadata=TOKEN, timeout=10)
+                code, info, details = await refused(call)
+                assert (code, info.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "BUSY")
+                assert "RetryInfo" in details
+        assert kinds(await whole(stream)) == ["result"] * 4 + ["summary"]
+        await client.measure(OK)
+        await client.measure(OK)
+
+
+async def test_who_takes_nothing_for_long_has_lost_the_answer(pipeline: FakePipeline) -> None:
+    thresholds = replace(QUICK, most_unread_bytes=30_000_000, unread_s=0.2)
+    with capture_logs() as lines:
+        async with running(pipeline.load, thresholds=thresholds) as (_worker, client):
+            stream = client.grow_styles(BIG_ANSWER, timeout_s=60.0)
+            await anext(aiter(stream))
+            while not (ended := [line for line in lines if line["event"] == "call"]):  # the test's own timeout ends it
+                await client.status()
+            await client.measure(OK)
+            code, info, _details = await refused(whole(stream))
+            assert (code, info.reason) == (grpc.StatusCode.ABORTED, "CANCELLED")
+    assert [line["outcome"] for line in ended] == ["cancelled"]
+    (told,) = [line for line in lines if line["event"] == "answer_not_read"]
+    assert told["unread_bytes"] > 30_000_000
+
+
+async def test_an_answer_that_is_still_being_read_when_the_worker_stops_is_read_to_its_end(
+    pipeline: FakePipeline,
+) -> None:
+    """The slot is free long before; SIGTERM gives the reader the grace time."""
+    async with running(pipeline.load, drain_grace_seconds=60) as (worker, client):
+        stream = client.grow_styles(BIG_ANSWER, timeout_s=60.0)
+        await anext(aiter(stream))
+        await client.until(lambda status: status.slot.epoch == 1 and status.slot.state == pb.SLOT_STATE_FREE)
+        stopping = asyncio.ensure_future(worker.stop())
+        await client.until(lambda status: status.state == pb.SERVING_STATE_DRAINING)
+        refusal = await refused(client.measure(OK))
+        assert refusal[1].reason == "DRAINING"
+        assert kinds(await whole(stream)) == ["result"] * 4 + ["summary"]
+        assert await stopping
+
+
+async def test_who_does_not_read_within_the_grace_time_hears_that_the_worker_drains(
+    pipeline: FakePipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cut_off, cut = calls.Calls.cut_off, asyncio.Event()
+
+    async def and_tell(these: calls.Calls, timeout_s: float) -> None:
+        await cut_off(these, timeout_s)
+        cut.set()
+
+    monkeypatch.setattr(calls.Calls, "cut_off", and_tell)
+    thresholds = replace(QUICK, close_s=0.5)
+    async with running(pipeline.load, drain_grace_seconds=0.1, thresholds=thresholds) as (worker, client):
+        stream = client.grow_styles(BIG_ANSWER, timeout_s=60.0)
+        await anext(aiter(stream))
+        await client.until(lambda status: status.slot.epoch == 1 and status.slot.state == pb.SLOT_STATE_FREE)
+        with capture_logs() as lines:
+            stopping = asyncio.ensure_future(worker.stop())
+            await cut.wait()
+            code, info, _details = await refused(whole(stream))
+            assert await stopping
+    assert (code, info.reason) == (grpc.StatusCode.UNAVAILABLE, "DRAINING")
+    ended = [line for line in lines if line["event"] == "call"]
+    assert [(line["outcome"], line["reason"]) for line in ended] == [("unavailable", "DRAINING")]
+
+
+async def test_draining_by_request_ends_when_the_answers_are_read(client: Client) -> None:
+    stream = client.grow_styles(BIG_ANSWER, timeout_s=60.0)
+    await anext(aiter(stream))
+    await client.until(lambda status: status.slot.epoch == 1 and status.slot.state == pb.SLOT_STATE_FREE)
+    draining = asyncio.ensure_future(client.worker.Drain(pb.DrainRequest(), metadata=TOKEN, timeout=60))
+    await client.until(lambda status: status.state == pb.SERVING_STATE_DRAINING)
+    assert (await refused(client.measure(OK)))[1].reason == "DRAINING"
+    assert not draining.done()
+    assert kinds(await whole(stream))[-1] == "summary"
+    await draining
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_an_answer_that_cannot_be_sent_is_not_said_to_be_ok(
+    client: Client, monkeypatch: pytest.MonkeyPatch, streams: bool
+) -> None:
+    """All are bounded where their pictures are made. Should one not be, its caller and the log hear the same."""
+    monkeypatch.setattr(calls, "MAX_MESSAGE_BYTES", 4_000_000)
+    with capture_logs() as lines:
+        code, info, _details = await refused(
+            whole(client.grow_styles(BIG_ANSWER)) if streams else client.measure(BIG_ANSWER)
+        )
+    assert (code, info.reason) == (grpc.StatusCode.INTERNAL, "WORKER_FAILED")
+    ended = [(line["outcome"], line["reason"]) for line in lines if line["event"] == "call"]
+    assert ended == [("failed", "WORKER_FAILED")]
+    (told,) = [line for line in lines if line["event"] == "answer_too_large"]
+    assert told["bytes"] > 4_000_000
+    await client.until_slot(pb.SLOT_STATE_FREE)
+    await client.measure(OK)
+
+
+async def test_a_backend_that_broke_is_no_fault_of_the_photo_and_the_canary_speaks(
+    client: Client, pipeline: FakePipeline
+) -> None:
+    for number in range(4):  # the same for every photo: a photo's own fault would be counted against the worker
+        before = pipeline.canaries
+        messages = await whole(client.grow_styles(GOES_WITHOUT + b"GROWTH_FAILED", styles=["m", "bell"], seed=number))
+        assert kinds(messages) == ["result", "result", "summary"]
+        assert pipeline.canaries == before + 1
+    before = pipeline.canaries
+    await whole(client.grow_styles(OK))
+    assert pipeline.canaries == before, "once for each such call"
+
+
+async def test_a_backend_that_broke_because_the_worker_is_broken_gets_no_answer(
+    client: Client, pipeline: FakePipeline
+) -> None:
+    pipeline.canary_error = RuntimeError("CUDA error: device-side assert triggered")
+    code, info, _details = await refused(whole(client.grow_styles(GOES_WITHOUT + b"GROWTH_FAILED")))
+    assert (code, info.reason) == (grpc.StatusCode.UNAVAILABLE, "ACCELERATOR")
+
+
 class GoneContext:
     """Of a caller whose connection has ended, before anybody has told the handler."""
 
@@ -127,6 +264,9 @@ class GoneContext:
 
     def time_remaining(self) -> None:
         return None
+
+    def add_done_callback(self, _callback: object) -> None:
+        """It ends with its test."""
 
     async def write(self, _message: object) -> None:
         raise aio.UsageError("RPC already finished")

@@ -133,6 +133,8 @@ def test_command_line_outranks_the_environment(tmp_path: Path) -> None:
         ({"accept_passwords": ["replace-me-SENTINEL"]}, "accept_passwords.0: is still the example's placeholder"),
         ({"health": {"stall_after_seconds": {"thinking": 3}}}, "health.stall_after_seconds.thinking"),
         ({"health": {"stall_after_seconds": {"parsing": 0}}}, "greater than 0"),
+        ({"health": {"stall_after_seconds": {"diffusion_queue": 60}}}, "who waits in a queue never counts as stalled"),
+        ({"health": {"stall_after_seconds": {"diffusion": 29}}}, "diffusion is at least 30 s"),
         ({"health": {"disk_paths": []}}, "health.disk_paths"),
         ({"listen": "28187"}, "host:port"),
         ({"listen": "127.0.0.1:99999"}, "host:port"),

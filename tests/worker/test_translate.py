@@ -48,6 +48,7 @@ from vision.types import (
     ScaleSource,
     Stage,
 )
+from worker.feed import Moved
 from worker.progress import Position
 from worker.refusals import Refusal
 from worker.translate import growth, hairlines, masks, measure
@@ -109,7 +110,7 @@ DESIGN = replace(design(Style.M), height=QUANTITY, curve=np.array([(1.0, 2.0), (
 DRAWN = DrawnDesign(DESIGN, PICTURE)
 GROWN = StyleGrowth(DRAWN, PICTURE, "", replace(PROOF, outside_changed_pixels=3))
 SUMMARY = GrowthSummary(FULL, 7, "local", FULL.warnings)
-AT = Position(Stage.GROWING, 2, 5)
+AT = Moved(Position(Stage.GROWING, 2, 5), 1)
 
 
 @pytest.mark.parametrize(
@@ -118,9 +119,9 @@ AT = Position(Stage.GROWING, 2, 5)
         (measure.response(MeasureResult(FULL, PICTURE), {"parser": "x"}), set()),
         (hairlines.response(DesignResult(FULL, (DRAWN,))), set()),
         (masks.response(MaskResult(FULL, (FaceMask(FacePart.EARS, PICTURE, 4.0, 1.0),))), set()),
-        (growth.styles_event(AT).progress, set()),
+        (growth.styles_event(AT, 4).progress, set()),
         # Either there is a grown picture or a reason; the design's own picture stands beside it.
-        (growth.styles_event(GROWN).result, {"grown_reason", "design.image"}),
+        (growth.styles_event(GROWN, 4).result, {"grown_reason", "design.image"}),
         (growth.region_event(RegionGrowth(PICTURE, PICTURE, "", 9.0, 1.0, GROWN.proof)).result, {"grown_reason"}),
         (growth.styles_end(SUMMARY).summary, set()),
         (growth.region_end(SUMMARY).summary, set()),
@@ -137,12 +138,12 @@ def test_what_there_is_not_is_absent() -> None:
     assert not any(without_area.HasField(name) for name in ("area_cm2", "area_interval_cm2", "grafts"))
     (mask,) = masks.response(MaskResult(FULL, (FaceMask(FacePart.HAIR, PICTURE, 0.0, None),))).masks
     assert (mask.part, mask.area_px2, mask.HasField("area_mm2")) == (masks_pb2.FACE_PART_HAIR, 0.0, False)
-    result = growth.styles_event(StyleGrowth(DRAWN, None, "NOTHING_TO_GROW", None)).result
+    result = growth.styles_event(StyleGrowth(DRAWN, None, "NOTHING_TO_GROW", None), 4).result
     assert (result.HasField("grown_image"), result.HasField("proof")) == (False, False)
 
 
 def test_a_picture_that_does_not_convince_keeps_its_numbers() -> None:
-    result = growth.styles_event(StyleGrowth(DRAWN, None, "NOT_CONVINCING", PROOF)).result
+    result = growth.styles_event(StyleGrowth(DRAWN, None, "NOT_CONVINCING", PROOF), 4).result
     assert (result.HasField("grown_image"), result.proof.hair_share) == (False, 0.95)
 
 

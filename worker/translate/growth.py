@@ -14,7 +14,7 @@ from vision.calls import (
     StyleGrowth,
 )
 from vision.types import Points
-from worker.progress import Position
+from worker.feed import Moved
 from worker.translate import facts, parameters
 from worker.translate.hairlines import to_design
 
@@ -56,10 +56,10 @@ def region_options(request: growth_pb2.GrowRegionRequest, timeout_s: float | Non
     )
 
 
-def styles_event(event: Position | StyleGrowth) -> growth_pb2.GrowStylesResponse:
-    """One message before the end."""
-    if isinstance(event, Position):
-        return growth_pb2.GrowStylesResponse(progress=_progress(event))
+def styles_event(event: Moved | StyleGrowth, results: int) -> growth_pb2.GrowStylesResponse:
+    """One message before the end of an answer with so many results."""
+    if isinstance(event, Moved):
+        return growth_pb2.GrowStylesResponse(progress=_progress(event, results))
     return growth_pb2.GrowStylesResponse(
         result=growth_pb2.StyleResult(
             style=event.drawn.design.style,
@@ -72,10 +72,10 @@ def styles_event(event: Position | StyleGrowth) -> growth_pb2.GrowStylesResponse
     )
 
 
-def region_event(event: Position | RegionGrowth) -> growth_pb2.GrowRegionResponse:
+def region_event(event: Moved | RegionGrowth) -> growth_pb2.GrowRegionResponse:
     """One message before the end."""
-    if isinstance(event, Position):
-        return growth_pb2.GrowRegionResponse(progress=_progress(event))
+    if isinstance(event, Moved):
+        return growth_pb2.GrowRegionResponse(progress=_progress(event, results=1))
     return growth_pb2.GrowRegionResponse(
         result=growth_pb2.RegionResult(
             marked_image=facts.to_image(event.marked),
@@ -107,8 +107,16 @@ def _polygon(polygon: growth_pb2.Polygon) -> Points:
     return corners
 
 
-def _progress(at: Position) -> common_pb2.Progress:
-    return common_pb2.Progress(stage=at.stage, step=at.step, total=at.total, attempt=FIRST_ATTEMPT)
+def _progress(moved: Moved, results: int) -> common_pb2.Progress:
+    at = moved.position
+    return common_pb2.Progress(
+        stage=at.stage,
+        step=at.step,
+        total=at.total,
+        attempt=FIRST_ATTEMPT,
+        results_done=moved.results,
+        results_total=results,
+    )
 
 
 def _summary(summary: GrowthSummary) -> growth_pb2.GrowthSummary:

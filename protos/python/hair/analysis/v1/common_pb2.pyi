@@ -196,7 +196,9 @@ class CallOptions(_message.Message):
     lang: Global___Language.ValueType
     """Language of labels inside pictures."""
     max_output_side_px: _builtins.int
-    """Longest side of any picture in the answer, in pixels, 200 to 4096; 0 means 2048."""
+    """Longest side of any picture in the answer, in pixels, 200 to 4096; 0 means 2048. Pictures of a photo that does not compress are smaller
+    where together they would not fit into one message.
+    """
     def __init__(
         self,
         *,
@@ -336,14 +338,20 @@ class Progress(_message.Message):
     STEP_FIELD_NUMBER: _builtins.int
     TOTAL_FIELD_NUMBER: _builtins.int
     ATTEMPT_FIELD_NUMBER: _builtins.int
+    RESULTS_DONE_FIELD_NUMBER: _builtins.int
+    RESULTS_TOTAL_FIELD_NUMBER: _builtins.int
     stage: _builtins.str
     """Stage that runs now, such as `landmarks`, `parsing`, `growing`."""
     step: _builtins.int
     """Steps done in this stage."""
     total: _builtins.int
-    """Steps this stage has; 0 when not known."""
+    """Steps this stage has at most, it may end before; 0 when not known."""
     attempt: _builtins.int
     """Attempt of the call, counted from 1."""
+    results_done: _builtins.int
+    """Results that are finished; the one that is being made is the next, in the order asked for."""
+    results_total: _builtins.int
+    """Results that a whole answer has."""
     def __init__(
         self,
         *,
@@ -351,10 +359,12 @@ class Progress(_message.Message):
         step: _builtins.int = ...,
         total: _builtins.int = ...,
         attempt: _builtins.int = ...,
+        results_done: _builtins.int = ...,
+        results_total: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "stage", b"stage", "step", b"step", "total", b"total"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "results_done", b"results_done", "results_total", b"results_total", "stage", b"stage", "step", b"step", "total", b"total"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

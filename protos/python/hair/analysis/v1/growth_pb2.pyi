@@ -35,7 +35,7 @@ class GrowthProof(_message.Message):
     hair_share: _builtins.float
     """Share of the region that parses as hair, 0 to 1."""
     edge_distance_mm: _builtins.float
-    """Median distance of the grown edge from the design, in mm; absent without a scale."""
+    """Median distance of the grown edge from the design or the free border of the region, in mm; absent without a scale, and where hair is all around."""
     delta_e: _builtins.float
     """CIEDE2000 distance of the grown hair's mean colour to the person's own hair, without unit."""
     orientation_distance: _builtins.float
@@ -43,7 +43,7 @@ class GrowthProof(_message.Message):
     gradient_distance: _builtins.float
     """Distance of the gradient spectrum to the person's own hair, 0 (same) to 1."""
     outside_changed_pixels: _builtins.int
-    """Pixels outside the feathered region that differ from the input. Always 0."""
+    """Pixels outside the feathered region that differ from the input, before the picture was reduced where it was. Always 0."""
     def __init__(
         self,
         *,
@@ -140,7 +140,7 @@ class StyleResult(_message.Message):
 
     @_builtins.property
     def proof(self) -> Global___GrowthProof:
-        """Proof numbers; absent without a grown picture."""
+        """Proof numbers of the picture that was made; there with NOT_CONVINCING too, absent where none was made."""
 
     def __init__(
         self,
@@ -347,7 +347,7 @@ class RegionResult(_message.Message):
 
     @_builtins.property
     def proof(self) -> Global___GrowthProof:
-        """Proof numbers; absent without a grown picture."""
+        """Proof numbers of the picture that was made; there with NOT_CONVINCING too, absent where none was made."""
 
     def __init__(
         self,
