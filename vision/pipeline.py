@@ -18,6 +18,7 @@ from vision.calls import (
     DrawnDesign,
     EmitRegion,
     EmitStyle,
+    FacePart,
     GrowRegionOptions,
     GrowStylesOptions,
     GrowthSummary,
@@ -37,7 +38,7 @@ from vision.hairline import find_hairline
 from vision.landmarks import LandmarkDetector
 from vision.masks import make_masks
 from vision.models import FACE_LANDMARKER, ModelFiles
-from vision.parsing import CROPS, normalized, parse
+from vision.parsing import CROPS, HAIR, HAIR_AND_NECK, normalized, parse
 from vision.photo_warnings import find_warnings
 from vision.raster import Limits
 from vision.runtime import Device, ParserRuntime, load_parser
@@ -138,7 +139,8 @@ class Pipeline:
 
     def segment(self, data: bytes, options: MaskOptions, progress: Progress) -> MaskResult:
         """Mask the parts of head and face. Raises as `measure` does."""
-        facts = self.facts(self._read(data, progress), MeasureOptions(), progress)
+        uncut = HAIR_AND_NECK if FacePart.NECK in (options.parts or FacePart) else HAIR
+        facts = self.facts(self._read(data, progress), MeasureOptions(), progress, uncut)
 
         def masked(side_px: int) -> MaskResult:
             progress.enter(Stage.MASKING)
@@ -164,12 +166,15 @@ class Pipeline:
         region = marked_region(photo, options)
         return grow_region(self.facts(photo, MeasureOptions(), progress), region, options, growth, emit)
 
-    def facts(self, photo: Photo, options: MeasureOptions, progress: Progress) -> Facts:
-        """Everything about the face that counts. Raises as `measure` does."""
+    def facts(self, photo: Photo, options: MeasureOptions, progress: Progress, uncut: tuple[int, ...] = HAIR) -> Facts:
+        """Everything about the face that counts; the classes `uncut` are parsed as far as they go, see `parse`.
+
+        Raises as `measure` does.
+        """
         progress.enter(Stage.LANDMARKS)
         landmarks = self._find_face(photo, progress)
         progress.enter(Stage.PARSING, len(CROPS))
-        parsing = self._parse(photo, landmarks, progress)
+        parsing = self._parse(photo, landmarks, progress, uncut)
         check_features(see_features(landmarks, parsing), lambda: self._features_upside_down(photo, progress))
         progress.enter(Stage.HAIRLINE)
         hairline = find_hairline(photo, landmarks, parsing)
@@ -204,8 +209,10 @@ class Pipeline:
         progress.enter(Stage.DECODE)
         return decode(data, self._limits)
 
-    def _parse(self, photo: Photo, landmarks: FaceLandmarks, progress: Progress) -> ParsingMap:
-        return parse(photo, landmarks, self._parser, progress.step)
+    def _parse(
+        self, photo: Photo, landmarks: FaceLandmarks, progress: Progress, uncut: tuple[int, ...] = HAIR
+    ) -> ParsingMap:
+        return parse(photo, landmarks, self._parser, progress.step, uncut)
 
     def _growth_of_call(self, progress: Progress, timeout_s: float | None) -> Growth:
         def parse_again(rgb: RgbImage, face: FaceLandmarks, step: Callable[[], None]) -> ParsingMap:

@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
+from tests.conftest import studio_portrait
 from tests.vision.conftest import photo_of
 from tests.vision.measured_faces import hairline_of, laid, scale_of
 from vision.calls import FaceMask, FacePart, MaskOptions
 from vision.masks import make_masks
+from vision.parsing import CROPS
 from vision.pipeline import Pipeline
 from vision.types import (
     Facts,
@@ -279,3 +281,22 @@ def test_masks_of_a_real_portrait(pipeline: Pipeline, studio_rgb: RgbImage) -> N
     assert heights == sorted(heights)
     apart = [part for part in FacePart if part not in {FacePart.FOREHEAD, FacePart.NOSE}]
     assert np.stack([pixels[part] for part in apart]).sum(axis=0).max() == 1
+
+
+@pytest.mark.models
+@pytest.mark.parametrize("parts", [(), (FacePart.LIPS, FacePart.NECK)])
+def test_the_neck_goes_down_to_the_clothes(pipeline: Pipeline, parts: tuple[FacePart, ...]) -> None:
+    """The parser's first crop, which is enough for this hair, cuts the neck off in a straight line above the collar."""
+    data = studio_portrait(6).read_bytes()
+    result = pipeline.segment(data, MaskOptions(parts, max_output_side_px=400), NoProgress())
+    neck = next(mask for mask in result.masks if mask.part is FacePart.NECK)
+    hair_alone = pipeline.facts(result.facts.photo, MeasureOptions(), NoProgress())
+    assert neck.area_px2 > 1.07 * masks_of(hair_alone, MaskOptions(parts, 400))[FacePart.NECK].area_px2
+    widths = (opened(neck) > 127).sum(axis=1)
+    assert widths[np.flatnonzero(widths)[-3]] < 0.5 * widths.max(), "the collar is round"
+
+
+@pytest.mark.models
+def test_a_neck_nobody_asks_for_costs_nothing(pipeline: Pipeline) -> None:
+    result = pipeline.segment(studio_portrait(6).read_bytes(), MaskOptions((FacePart.LIPS,)), NoProgress())
+    assert result.facts.parsing.labels.shape[0] == CROPS[0].side_px
