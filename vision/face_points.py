@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vision.head import GLABELLA, HeadAxes, Spatial, head_axes, on_forehead, spatial_points
+from vision.forehead_surface import on_forehead
+from vision.head import GLABELLA, HeadAxes, Spatial, frontal_axes, spatial_points
 from vision.types import FaceLandmarks, Hairline, HairlineState
 
 MESH_POINTS: Mapping[str, int] = {
@@ -78,7 +79,7 @@ class FacePoints:
 def face_points(landmarks: FaceLandmarks, hairline: Hairline) -> FacePoints:
     """All points of one face; those the hairline does not show are in `missing`."""
     mesh = spatial_points(landmarks)
-    axes = head_axes(landmarks.pose)
+    axes = frontal_axes(landmarks.pose)
     at: dict[str, Spatial] = {name: mesh[index] for name, index in MESH_POINTS.items()}
     missing: dict[str, str] = {}
     slopes: dict[str, float] = {}

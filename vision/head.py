@@ -14,15 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vision.types import FaceLandmarks, Points, Pose
+from vision.types import FaceLandmarks, Pose
 
 Array = NDArray[np.float64]
 Spatial = NDArray[np.float64]
 """(..., 3): x to the viewer's right, y down, depth away from the camera; pixels of the upright photo."""
 
 GLABELLA = 9
-FOREHEAD = (10, 151, 9, 67, 297, 103, 332, 54, 284, 21, 251, 69, 299, 104, 333, 68, 298, 108, 337, 71, 301)
-"""Points of the mesh on the forehead; it ends about a third of the middle court below the hairline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +50,18 @@ def head_axes(pose: Pose) -> HeadAxes:
     return HeadAxes(lateral=flip * rotation[:, 0], down=-flip * rotation[:, 1])
 
 
+USUAL_PITCH_DEG = 7.0
+"""Pitch of people who look straight into the camera: 5 to 12 degrees. MediaPipe's canonical face, whose pitch is 0,
+looks up a little."""
+
+
+def frontal_axes(pose: Pose) -> HeadAxes:
+    """Axes along which a frontal photo shows the face: those of the photo when its subject looks straight ahead."""
+    axes = head_axes(pose)
+    lift = np.radians(USUAL_PITCH_DEG)
+    return HeadAxes(lateral=axes.lateral, down=np.cos(lift) * axes.down - np.sin(lift) * axes.back)
+
+
 def spatial_points(landmarks: FaceLandmarks) -> Spatial:
     """(478, 3): x, y and depth of the mesh's points."""
     return np.column_stack([landmarks.points, landmarks.depth])
@@ -62,25 +72,3 @@ def photo_axes(landmarks: FaceLandmarks) -> tuple[Array, Array]:
     down = head_axes(landmarks.pose).down[:2]
     down = down / np.linalg.norm(down)
     return np.array([down[1], -down[0]]), down
-
-
-def on_forehead(landmarks: FaceLandmarks, points: Points) -> Spatial:
-    """(N, 3): points (N, 2) of the photo on the forehead, with the depth that the mesh's forehead has when continued.
-
-    The mesh ends below the hairline. Its forehead is continued straight upwards and curved to the sides.
-    """
-    return np.column_stack([points, _terms(landmarks, points) @ forehead_depth(landmarks)])
-
-
-def forehead_depth(landmarks: FaceLandmarks) -> Array:
-    """(4,): the forehead's depth is the sum of these times 1, u, v and u², pixels from the glabella on `photo_axes`."""
-    known = list(FOREHEAD)
-    terms = _terms(landmarks, landmarks.points[known])
-    return np.asarray(np.linalg.lstsq(terms, landmarks.depth[known], rcond=None)[0], dtype=np.float64)
-
-
-def _terms(landmarks: FaceLandmarks, points: Points) -> Array:
-    lateral, down = photo_axes(landmarks)
-    from_glabella = points - landmarks.points[GLABELLA]
-    u, v = from_glabella @ lateral, from_glabella @ down
-    return np.column_stack([np.ones(len(points)), u, v, u * u])

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from tests.vision.annotate_faces import MESH
 from vision.face_points import MESH_POINTS
-from vision.head import FOREHEAD
+from vision.forehead_surface import FOREHEAD
+from vision.head import USUAL_PITCH_DEG
 from vision.pose import pose_of
 from vision.types import (
     Box,
@@ -63,6 +64,11 @@ def turned(yaw_deg: float, pitch_deg: float) -> FaceLandmarks:
     spatial = UPRIGHT @ (flip @ _rotation(yaw_deg, pitch_deg) @ old.T @ flip).T
     spatial[:, :2] += 1000.0
     return landmarks_of(spatial, Pose(yaw_deg, pitch_deg, 0.0))
+
+
+def straight() -> FaceLandmarks:
+    """The face as it looks straight into the camera."""
+    return turned(0.0, USUAL_PITCH_DEG)
 
 
 def mirrored(face: FaceLandmarks) -> FaceLandmarks:

@@ -12,7 +12,7 @@ from hair.analysis.v1 import measure_pb2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.vision.measured_faces import hairline_of, laid, mirrored, scale_of, turned
+from tests.vision.measured_faces import hairline_of, laid, mirrored, scale_of, straight, turned
 from vision.anthropometry import ANGLE, OUTLINE, SHAPES, face_shape, measure_face
 from vision.norms import NORMS
 from vision.types import FaceShapeClass, Hairline, HairlineState, Measurement
@@ -73,8 +73,8 @@ def test_lengths_follow_the_size_and_nothing_else(size: float, roll_deg: float, 
 @given(yaw_deg=st.floats(-20, 20), pitch_deg=st.floats(-15, 20))
 @settings(max_examples=30, deadline=None)
 def test_a_turned_head_measures_the_same(yaw_deg: float, pitch_deg: float) -> None:
-    straight, away = turned(0, 0), turned(yaw_deg, pitch_deg)
-    before = measure_face(straight, hairline_of(straight), scale_of())
+    frontal, away = straight(), turned(yaw_deg, pitch_deg)
+    before = measure_face(frontal, hairline_of(frontal), scale_of())
     after = measure_face(away, hairline_of(away), scale_of())
     for name, first in before.items():
         if first.px is None or hangs_on_the_hairline(name):
@@ -200,7 +200,7 @@ def test_the_causes_make_up_the_interval_and_each_answers_for_its_own() -> None:
 
 
 def test_from_near_the_outline_is_less_certain_and_what_lies_with_the_eyes_is_not() -> None:
-    far = turned(0, 0)
+    far = straight()
     points = far.points.copy()
     middle = (points[468, 0] + points[473, 0]) / 2
     for outline in (234, 454):
@@ -220,7 +220,7 @@ def test_from_near_the_outline_is_less_certain_and_what_lies_with_the_eyes_is_no
 
 @pytest.mark.parametrize(("side", "points"), [("left", slice(21, 41)), ("right", slice(0, 20))])
 def test_recession_is_how_much_higher_one_side_rises_than_the_trichion(side: str, points: slice) -> None:
-    face = turned(0, 0)
+    face = straight()
     hairline = hairline_of(face)
     assert hairline.trichion
     ys = np.array([point.y_px for point in hairline.points])

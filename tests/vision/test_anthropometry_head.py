@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.vision.measured_faces import laid, turned
-from vision.head import FOREHEAD, head_axes, on_forehead, photo_axes
+from vision.forehead_surface import FOREHEAD, on_forehead
+from vision.head import head_axes, photo_axes
 from vision.pose import pose_of
 from vision.types import Pose
 

@@ -1,8 +1,8 @@
 """What a design asks for: the regions between its curve and the present hair, and their area on the head.
 
 Seen from the glabella both lines are crossed once by every ray, so a region is a run of rays on which hair begins
-further out than the design. The area is that of the forehead's surface (`vision.head.on_forehead`), not of its
-picture: a forehead slopes back to the crown and round to the temples, which hides a fifth to a third of a region from
+further out than the design. The area is that of the forehead's surface (`vision.forehead_surface`), not of its
+picture: a forehead slopes back to the crown and round to the temples, which hides a quarter to a half of a region from
 a frontal view.
 """
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from vision.designs.forehead import Forehead, polar
 from vision.designs.present import PresentLine
+from vision.forehead_surface import MODEL_SD
 from vision.head import Array
 from vision.types import Interval, Measurement, Points
 
@@ -72,7 +73,7 @@ def surface_mm2(regions: list[Region], forehead: Forehead, mm_per_px: float) -> 
         share = np.linspace(0, 1, DEPTH_STEPS + 1)[:, None]
         radius = region.inner + share * (region.outer - region.inner)
         face = _places(np.broadcast_to(region.angle_deg, radius.shape).ravel(), radius.ravel())
-        grid = forehead.surface(forehead.to_photo(face)).reshape(*radius.shape, 3) * mm_per_px
+        grid = forehead.surface(face).reshape(*radius.shape, 3) * mm_per_px
         across, back = grid[1:, 1:] - grid[:-1, :-1], grid[1:, :-1] - grid[:-1, 1:]
         total += float(np.linalg.norm(np.cross(across, back), axis=-1).sum() / 2)
     return total
@@ -86,10 +87,10 @@ def area_interval_cm2(
     edge_sd: float,
     unit_mm: float,
 ) -> Interval:
-    """95 % interval of an area: the scale counts twice, and the hair's edge may lie all along a little further in.
+    """95 % interval of an area: the scale counts twice, the hair's edge may lie all along a little further in, and the
+    head may be rounder or flatter than `vision.forehead_surface` has it.
 
-    The scale's part is that of `height`, a length in the same place. How well the mesh's forehead is the person's own
-    is not in it.
+    The scale's part is that of `height`, a length in the same place.
     """
     causes, mm = height.causes_mm, height.mm
     scale = 0.0
@@ -97,7 +98,7 @@ def area_interval_cm2(
         scale = 2 * float(np.sqrt(causes.population_mm**2 + causes.fit_mm**2 + causes.pose_mm**2)) / mm
     border = sum(float(np.hypot(*np.diff(_places(r.angle_deg, r.outer), axis=0).T).sum()) for r in regions)
     segmentation = Z95 * edge_sd * border * unit_mm**2 / 100
-    half_width = float(np.hypot(scale * area_cm2, segmentation))
+    half_width = float(np.sqrt((scale * area_cm2) ** 2 + segmentation**2 + (Z95 * MODEL_SD * area_cm2) ** 2))
     return Interval(max(0.0, area_cm2 - half_width), area_cm2 + half_width)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.vision.designs.designed_faces import MM_PER_PX, facts_of, full
-from tests.vision.measured_faces import turned
+from tests.vision.measured_faces import straight
 from vision import labels
 from vision.calls import DesignOptions, DesignRule, HairlineDesign, HairlineHeight, Sex, Style
 from vision.designs import design_hairlines
@@ -88,7 +88,7 @@ def test_the_upper_court_is_measured_against_the_middle_one() -> None:
 
 @pytest.mark.parametrize("style", [Style.M, Style.STRAIGHT, Style.RECTANGULAR])
 def test_angle_and_place_of_the_temple_corner(style: Style) -> None:
-    design = by_style(facts_of(turned(0.0, 0.0)), Sex.MALE)[style]
+    design = by_style(facts_of(straight()), Sex.MALE)[style]
     half = left_half(design)
     # The corner: where the curve is furthest out to the upper left.
     outer = half[half[:, 0] > 15]
@@ -129,7 +129,7 @@ def test_where_the_sex_was_not_said_a_rule_is_broken_by_what_breaks_it_for_both(
 
 def test_depth_in_the_present_hair() -> None:
     """A straight front before round, full hair: the deepest point on any ray from the glabella."""
-    facts = facts_of(turned(0.0, 0.0), full, edge_sd_px=0.5)
+    facts = facts_of(straight(), full, edge_sd_px=0.5)
     design = by_style(facts, Sex.FEMALE)[Style.STRAIGHT]
     glabella = facts.landmarks.points[9]
     line = np.array([(point.x_px, point.y_px) for point in facts.hairline.points]) - glabella
