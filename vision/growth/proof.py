@@ -22,13 +22,11 @@ from vision.growth.composite import INSIDE
 from vision.growth.proof_edge import FrontEdge, front_edge
 from vision.growth.scene import Weights, canvas_shape, hair, px_per_mm, weights
 from vision.growth.texture import Likeness, Mask, likeness, repetition
-from vision.growth.texture_colour import Lab, ciede2000, lab_of
+from vision.growth.texture_colour import Depths, colour_distance, lab_of
 from vision.types import Label, ParsingMap, RgbImage
 
 DEEP_MM = 1.5
 """Hair is compared from so far behind its edge: nearer, skin shines through by right."""
-DEPTHS_MM = (3.0, 5.0, 8.0, 12.0)
-"""Hair gets fuller and darker from its edge inwards: colours are compared within these depths and beyond the last."""
 PAINTED = 0.9
 """What takes so much of the backend's picture is its doing, also where it lies over hair that was there before."""
 NEAR_MM = 30.0
@@ -50,9 +48,9 @@ PROOF_LIMITS: Mapping[str, Limit] = {
     "outside_changed_pixels": Limit(0, 0, "the photo itself is never touched"),
     "hair_share": Limit(0.6, 1.0, "a face parser takes it for hair; a forehead as it was has next to none"),
     "edge_mm": Limit(0.0, 4.0, "hair begins where it was asked for"),
-    "delta_e": Limit(0.0, 15.0, "own hair moved there by hand has up to 13 in narrow regions, another colour 20"),
-    "orientation_ratio": Limit(0.0, 2.0, "own hair moved there by hand has 0.9 to 1.7, a barcode 2.4 and more"),
-    "gradient_ratio": Limit(0.0, 2.0, "own hair moved there by hand has 0.5 to 1.3, flat paint 2.4 and more"),
+    "delta_e": Limit(0.0, 10.0, "own hair moved there by hand has up to 6, another colour 20"),
+    "orientation_ratio": Limit(0.0, 1.9, "own hair moved there by hand has 0.6 to 1.8, a barcode 2.0 and more"),
+    "gradient_ratio": Limit(0.0, 1.8, "own hair moved there by hand has 0.4 to 1.4, flat paint mostly 2.3 and more"),
     "repetition": Limit(0.0, 0.75, "own hair moved there by hand has 0.2 to 0.5, a tile 1"),
 }
 """By the names of `Evidence.measured`. What is said of own hair and fakes was measured by `bench/growth.py`: ten
@@ -123,7 +121,7 @@ def prove(job: GrowthJob, finished: RgbImage, reach: Weights, parse: Callable[[R
     proof = GrowthProof(
         hair_share=float((job.region * parsed_hair).sum() / job.region.sum()),
         edge_distance_mm=None if edge is None or scene.mm_per_px is None else edge.distance_mm,
-        delta_e=_delta_e(after[grown], depth_mm[grown], before[own], own_depth_mm[own]),
+        delta_e=colour_distance(Depths(after, grown, depth_mm), Depths(before, own, own_depth_mm), scale),
         orientation_distance=found.orientation,
         gradient_distance=found.gradient,
         outside_changed_pixels=int(np.count_nonzero(changed)),
@@ -142,15 +140,6 @@ def _own(region: Mask, depth_mm: Weights, scale: float) -> Mask:
     own: Mask = ~region & (depth_mm >= DEEP_MM)
     near = own & (_depth(~region) <= NEAR_MM * scale)
     return near if np.count_nonzero(near) >= LEAST_OWN_CELLS * (CELL_MM * scale) ** 2 else own
-
-
-def _delta_e(grown: Lab, depth_mm: Weights, own: Lab, own_depth_mm: Weights) -> float:
-    """CIEDE2000 between the mean colours of grown (N, 3) and own hair (M, 3), the own one of the same depths."""
-    bins, own_bins = np.digitize(depth_mm, DEPTHS_MM), np.digitize(own_depth_mm, DEPTHS_MM)
-    count, own_count = (np.bincount(which, minlength=len(DEPTHS_MM) + 1) for which in (bins, own_bins))
-    known = (own_count > 0)[bins]
-    shares = count / np.maximum(own_count, 1)
-    return ciede2000(grown[known].mean(axis=0), np.average(own, axis=0, weights=shares[own_bins]))
 
 
 def _depth(mask: Mask) -> Weights:

@@ -2,8 +2,10 @@
 
 Pure functions of lightness (CIELAB, 0 to 100) and masks. Directions and gradients are taken by square cells, and each
 cell is compared with the nearest cells of the person's own hair: hair on one side of a head runs another way than on
-the other. The same is done among the own cells next to the region, so that each distance has its measure: how much the
-hair of this person differs from itself there.
+the other. Each distance has its measure: how much the hair of this person differs from itself there. For that the
+region is laid over own hair near by, as if that had been grown, and compared with the hair that lies to it as the own
+hair lies to the region. So both distances come from cells as full, as many and as far apart: neighbouring whole cells
+are more alike than cells half filled or two cells apart, and would call any hair in a narrow or a deep region unlike.
 
 Frame: any canvas; x right, y down.
 """
@@ -35,8 +37,17 @@ NEAREST = 4
 LEAST_SHARE = 0.3
 """Part of a cell that must be hair for it to count. Where a narrow region fills no cell as much, those count that hold
 at least half as much as the fullest."""
-BESIDE_CELLS = 2.0
-"""Own cells so near to a grown one stand for the hair beside the region."""
+FURTHEST_CELLS = 5
+"""The region is laid over own hair up to so many cells away, across and down."""
+PLACES = 6
+"""At as many places, those where most of it lies on hair."""
+FITTING = 0.5
+"""None of them has less hair under it than this part of the best."""
+COARSE = 4
+"""Samples a cell and axis by which that is judged."""
+
+LEAST_DISTANCE = 1e-3
+"""Hair that is everywhere the same to the last bit is painted."""
 
 SHADING_MM = 2.5
 """What is smoother than this (standard deviation) is shading: it may repeat."""
@@ -61,7 +72,7 @@ class Likeness:
     """Bray–Curtis dissimilarity between the gradients' strengths over the scales."""
     own_orientation: float
     own_gradient: float
-    """The same between own cells beside the region and their nearest neighbours."""
+    """The same of own hair near by, as if it had been grown there: means over the places tried."""
 
     @property
     def orientation_ratio(self) -> float:
@@ -84,10 +95,49 @@ def likeness(before: Floats, after: Floats, grown: Mask, own: Mask, cell_px: int
     if not len(grown_cells.at) or len(own_cells.at) <= NEAREST:
         return None
     orientation, gradient = grown_cells.distances(own_cells)
-    apart = np.linalg.norm(own_cells.at[:, None] - grown_cells.at[None], axis=2).min(axis=1)
-    beside = own_cells.chosen(apart <= max(BESIDE_CELLS, float(np.sort(apart)[NEAREST])))
-    own_orientation, own_gradient = beside.distances(own_cells)
+    found, cells = [], []
+    for shift in _places(grown, own, cell_px):
+        here = _shifted(grown, shift) & own
+        as_if_grown = _Patches.of(before, here, cell_px)
+        others = _Patches.of(before, _shifted(own, shift) & own & ~here, cell_px)
+        if len(as_if_grown.at) and len(others.at) > NEAREST:
+            found.append(as_if_grown.distances(others))
+            cells.append(len(as_if_grown.at))
+    # So little hair that the region fits nowhere: all of it against itself.
+    own_distances = np.average(found, axis=0, weights=cells) if found else own_cells.distances(own_cells)
+    own_orientation, own_gradient = (max(float(distance), LEAST_DISTANCE) for distance in own_distances)
     return Likeness(orientation, gradient, own_orientation, own_gradient)
+
+
+def _places(grown: Mask, own: Mask, cell_px: int) -> list[tuple[int, int]]:
+    """Shifts down and across, whole cells in pixels, that lay most of the region over own hair."""
+    every = max(1, cell_px // COARSE)
+    few_grown, few_own = grown[::every, ::every], own[::every, ::every]
+    reach = range(-FURTHEST_CELLS, FURTHEST_CELLS + 1)
+    shifts = sorted(((down, across) for down in reach for across in reach), key=lambda shift: np.hypot(*shift))[1:]
+    samples = cell_px / every
+    covered = np.array(
+        [
+            np.count_nonzero(_shifted(few_grown, (round(down * samples), round(across * samples))) & few_own)
+            for down, across in shifts
+        ]
+    )
+    best = np.argsort(-covered, kind="stable")[:PLACES]
+    fitting = best[covered[best] >= max(FITTING * covered[best[0]], 1)]
+    return [(shifts[place][0] * cell_px, shifts[place][1] * cell_px) for place in fitting]
+
+
+def _shifted(mask: Mask, shift: tuple[int, int]) -> Mask:
+    """The mask (H, W) moved down and across; what leaves the picture is gone."""
+    moved = np.zeros_like(mask)
+    to, of = zip(*(_overlap(by, side) for by, side in zip(shift, mask.shape, strict=True)), strict=True)
+    moved[to] = mask[of]
+    return moved
+
+
+def _overlap(by: int, side: int) -> tuple[slice, slice]:
+    """Where things lie after a move by so many pixels, and where they lay, on an axis of length `side`."""
+    return slice(max(0, by), max(0, side + min(0, by))), slice(max(0, -by), max(0, side - max(0, by)))
 
 
 @dataclass(frozen=True, slots=True)

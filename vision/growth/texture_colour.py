@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from vision.types import RgbImage
 
+Floats = NDArray[np.float32]
+Mask = NDArray[np.bool_]
 Lab = NDArray[np.float32]
 """(..., 3), CIELAB under D65: lightness 0 to 100, a, b."""
 
@@ -16,6 +20,50 @@ def lab_of(rgb: RgbImage) -> Lab:
     """CIELAB of an sRGB picture (H, W, 3)."""
     scaled = rgb.astype(np.float32) / np.float32(255)
     return np.asarray(cv2.cvtColor(scaled, cv2.COLOR_RGB2Lab), dtype=np.float32)
+
+
+DEPTHS_MM = (3.0, 5.0, 8.0, 12.0)
+"""Hair gets fuller and darker from its edge inwards: colours are compared within these depths and beyond the last."""
+BESIDE_MM = 12.0
+"""With hair about so far away (standard deviation): hair on one side of a head, or in one lock, has another colour than
+on the other."""
+SHRINK_TO = 5.0
+"""Neighbourhoods are averaged on a raster on which that is so many pixels."""
+LEAST_KNOWN = 1e-4
+"""Share of a neighbourhood that is own hair of that depth, below which nothing is compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Depths:
+    """Hair and how far behind its edge it lies, (H, W)."""
+
+    lab: Lab
+    hair: Mask
+    depth_mm: Floats
+
+
+def colour_distance(grown: Depths, own: Depths, px_per_mm: float) -> float:
+    """CIEDE2000 between the mean colour of grown hair and that of the own hair beside it, at the same depths.
+
+    Where there is no hair of any such depth near by, between the means of both.
+    """
+    shrink = max(1, int(BESIDE_MM * px_per_mm / SHRINK_TO))
+    height, width = grown.hair.shape
+    size, sigma = (-(-width // shrink), -(-height // shrink)), BESIDE_MM * px_per_mm / shrink
+    bins, own_bins = np.digitize(grown.depth_mm, DEPTHS_MM), np.digitize(own.depth_mm, DEPTHS_MM)
+    found, expected = [], []
+    for depth in np.unique(bins[grown.hair]):
+        like = (own.hair & (own_bins == depth)).astype(np.float32)
+        sums = np.dstack([own.lab * like[..., None], like])
+        near = cv2.GaussianBlur(cv2.resize(sums, size, interpolation=cv2.INTER_AREA), (0, 0), sigma)
+        y, x = np.nonzero(grown.hair & (bins == depth))
+        beside = near[y // shrink, x // shrink]
+        known = beside[:, 3] > LEAST_KNOWN
+        found.append(grown.lab[y, x][known])
+        expected.append(beside[known, :3] / beside[known, 3:])
+    if not sum(map(len, found)):
+        found, expected = [grown.lab[grown.hair]], [own.lab[own.hair]]
+    return ciede2000(np.concatenate(found).mean(axis=0), np.concatenate(expected).mean(axis=0))
 
 
 def ciede2000(first: NDArray[np.floating], second: NDArray[np.floating]) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import cv2
 import numpy as np
 import pytest
@@ -10,8 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.vision.growth.painted_heads import combed
+from vision.growth.strands.strokes import strand_noise
 from vision.growth.texture import Floats, Likeness, likeness, repetition
-from vision.growth.texture_colour import ciede2000, lab_of
+from vision.growth.texture_colour import Depths, ciede2000, colour_distance, lab_of
 
 HEIGHT, WIDTH, CELL_PX, PX_PER_MM = 160, 480, 32, 4.0
 GROWN = np.zeros((HEIGHT, WIDTH), dtype=bool)
@@ -70,6 +73,41 @@ def test_each_side_is_compared_with_the_hair_beside_it() -> None:
     assert mirrored.orientation > 1.8 * right.orientation
 
 
+def turning(seed: int) -> Floats:
+    """Lightness of hair whose direction turns by 70 degrees down the picture and by 40 across it."""
+    y, x = np.mgrid[:HEIGHT, :WIDTH]
+    angle = np.radians(70 * y / HEIGHT + 40 * x / WIDTH)
+    field = np.dstack([np.sin(angle), np.cos(angle)]).astype(np.float32)
+    return (30 + 6 * strand_noise(field, 24.0, 0.8, np.random.default_rng(seed))).astype(np.float32)
+
+
+@pytest.mark.parametrize("lowest", [106, 128, 160], ids=["a thin strip", "one cell deep", "two cells deep"])
+def test_hair_that_goes_on_as_the_own_does_is_as_near_as_it_in_regions_of_every_depth(lowest: int) -> None:
+    """The region's cells lie further from own hair than own cells from each other, and are not full."""
+    grown = GROWN & (np.arange(HEIGHT) < lowest)[:, None]
+    ratios = []
+    for seed in range(3):
+        like = likeness(turning(seed), turning(seed + 50), grown, OWN, CELL_PX)
+        assert like is not None
+        ratios.append((like.orientation_ratio, like.gradient_ratio))
+    assert np.mean(ratios, axis=0) == pytest.approx([1, 1], abs=0.4)
+
+
+@given(down=st.integers(-200, 200), across=st.integers(-500, 500))
+@settings(max_examples=10, deadline=None)
+def test_likeness_does_not_depend_on_where_in_the_picture_all_of_it_lies(down: int, across: int) -> None:
+    def placed(values: NDArray[np.floating]) -> NDArray[np.floating]:
+        return np.pad(values, ((200 + down, 200 - down), (500 + across, 500 - across)), mode="edge")
+
+    def mask(values: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        return np.pad(values, ((200 + down, 200 - down), (500 + across, 500 - across)))
+
+    like = likeness(placed(hair()), placed(hair(seed=9)), mask(GROWN), mask(OWN), CELL_PX)
+    assert like is not None
+    assert like.orientation_ratio == pytest.approx(1, abs=0.5)
+    assert like.gradient_ratio == pytest.approx(1, abs=0.5)
+
+
 def test_without_own_hair_there_is_nothing_to_compare_with() -> None:
     few = np.zeros_like(OWN)
     few[:CELL_PX, :CELL_PX] = True
@@ -106,6 +144,35 @@ def test_what_has_no_detail_or_no_area_does_not_repeat() -> None:
     speck = np.zeros_like(GROWN)
     speck[100:110, 100:110] = True
     assert repetition(hair(), speck, PX_PER_MM) == 0
+
+
+def test_the_colour_is_that_of_the_hair_beside_it_at_the_same_depth() -> None:
+    """Grey on the left and black on the right, both darker near the edge: each side is judged by its own."""
+    y, x = np.mgrid[:HEIGHT, :WIDTH]
+    side = np.where(x < WIDTH // 2, 60.0, 20.0)
+
+    def picture(depth_mm: NDArray[np.floating], light: NDArray[np.floating]) -> Depths:
+        lab = np.dstack([light - 10 * np.exp(-depth_mm / 4), np.zeros_like(light), np.zeros_like(light)])
+        return Depths(lab.astype(np.float32), OWN, depth_mm.astype(np.float32))
+
+    own = picture((95 - y) / PX_PER_MM, side)
+    left = GROWN & (x < WIDTH // 4)
+    shallow = (HEIGHT - y) / PX_PER_MM
+
+    def found(light: NDArray[np.floating], where: NDArray[np.bool_]) -> float:
+        return colour_distance(replace(picture(shallow, light), hair=where), own, PX_PER_MM)
+
+    assert found(side, left) < 1.5
+    assert found(side, GROWN) < 1.5
+    assert found(side[:, ::-1], left) > 15
+    assert found(side - 12, left) > 5
+
+
+def test_hair_of_a_depth_that_is_nowhere_near_is_compared_with_all_there_is() -> None:
+    lab = np.full((HEIGHT, WIDTH, 3), (40.0, 0.0, 0.0), np.float32)
+    deep, shallow = np.full(OWN.shape, 20.0, np.float32), np.full(OWN.shape, 1.0, np.float32)
+    assert colour_distance(Depths(lab, GROWN, deep), Depths(lab, OWN, shallow), PX_PER_MM) == pytest.approx(0, abs=0.01)
+    assert colour_distance(Depths(lab + 20, GROWN, deep), Depths(lab, OWN, shallow), PX_PER_MM) > 10
 
 
 @pytest.mark.parametrize(

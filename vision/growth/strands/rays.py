@@ -72,7 +72,7 @@ class Rays:
         along_px = 2 * np.pi / RAYS * float(np.median(own))
         per_mm = 1 / (along_px * mm)
 
-        joined = ~some | (outer + JOINED_MM / mm >= own)
+        joined = _by_majority(some, np.asarray(outer + JOINED_MM / mm >= own))
         raw = _closed(np.where(some & joined, np.maximum(own - inner, 0.0), 0.0), round(GAP_MM * per_mm))
         shift = _no_steeper(_lengthened(raw, round(BEYOND_MM * per_mm)), STEEPEST * along_px)
         if shift.max() * mm < LEAST_MM:
@@ -107,6 +107,15 @@ def _own(angles: Array, line: Points, outer: Array) -> Array:
     seen = (angles >= ends[0]) & (angles <= ends[1])
     own: Array = np.where(seen | np.isnan(outer), radius, outer)
     return own
+
+
+def _by_majority(some: NDArray[np.bool_], holds: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """What holds for most rays of a run of `some`, for all of it; True beside them."""
+    decided = np.ones_like(some)
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], some, [False]]).astype(int)))
+    for start, end in zip(edges[::2], edges[1::2], strict=True):
+        decided[start:end] = 2 * np.count_nonzero(holds[start:end]) > end - start
+    return decided
 
 
 def _closed(values: Array, span: int) -> Array:

@@ -29,6 +29,9 @@ LEAST_FULLNESS = 0.7
 ROOTED_FULLNESS, CLOSED_FULLNESS = 1.0, 1.5
 """Where scalp shines through the person's own hair behind its edge, it does so through the new hair: fullness is raised
 to these powers, for the density of roots and for the closed cover (hair is 0.55 to 0.95 full there)."""
+THINNER, THINNER_MM = 0.45, (10.0, 35.0)
+"""Far from all own hair new hair is thinner, by this share from the second distance on: on a bald crown nobody has a
+full head of hair, and none that was planted is as dense."""
 TEXTURED_MM = (-1.0, 1.0)
 """Before the first depth strands have the colour of the hair near by, from the second on that of the cover."""
 RAGGED_MM = 0.45
@@ -70,6 +73,7 @@ def sow(
     join = _join(plot, noise) * where
     progress.step()
     full = np.maximum(spread(own.fullness[..., None], own.edge, coarse.mm), LEAST_FULLNESS)
+    full *= 1 - THINNER * smooth_rise(distance_mm(coarse.hair > 0.5, coarse.mm), THINNER_MM)[..., None]
     fullness = coarse.frame.resampled(full, plot.frame)
     strands = draw_strands(
         plot,
