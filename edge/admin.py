@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Protocol
 
 from pydantic import SecretStr
@@ -14,6 +15,7 @@ from starlette.responses import Response
 
 import hairmesh
 from edge.calls import ContactSnapshot, Mesh
+from edge.local.thread import LocalThread
 from edge.monitor import Monitor, answer, refusal
 from edge.pool.snapshot import EndpointSnapshot, PoolSnapshot, ProbeSnapshot
 from edge.reload import InForce
@@ -40,8 +42,9 @@ class SeenMesh(Mesh, Protocol):
 class Admin:
     """Handlers for operators."""
 
-    def __init__(self, mesh: SeenMesh, in_force: InForce, monitor: Monitor) -> None:
+    def __init__(self, mesh: SeenMesh, local: LocalThread, in_force: InForce, monitor: Monitor) -> None:
         self._mesh = mesh
+        self._local = local
         self._in_force = in_force
         self._monitor = monitor
         self._started_s = time.monotonic()
@@ -91,6 +94,7 @@ class Admin:
                 "waiting_slow": pool.waiting_slow,
                 "waiting_outside": pool.waiting_outside,
             },
+            "local_vision": asdict(self._local.state),
             "workers": [_worker(endpoint, contacts.get(endpoint.target)) for endpoint in pool.endpoints],
         }
 

@@ -92,7 +92,7 @@ def create_app(
     app = _framework(settings, lifespan)
     picture_url = f"{settings.picture_base_url}{serve.PATH}"
     calls = Calls(mesh, store, in_force, picture_url, comment_every_s)
-    monitor = Monitor(mesh, store, in_force)
+    monitor = Monitor(mesh, store, local.vision, in_force)
     for path, call, documentation in (
         ("/api/v1/face/measure", calls.measure, openapi_calls.MEASURE),
         ("/api/v1/face/masks", calls.masks, openapi_calls.MASKS),
@@ -110,7 +110,7 @@ def create_app(
         ("/livez", monitor.livez, openapi.LIVEZ),
         ("/readyz", monitor.readyz, openapi.READYZ),
         ("/monitor", monitor.monitor, openapi.MONITOR),
-        ("/admin/pool", Admin(mesh, in_force, monitor).pool, openapi_admin.POOL),
+        ("/admin/pool", Admin(mesh, local.vision, in_force, monitor).pool, openapi_admin.POOL),
         (f"{serve.PATH}{{name}}", serve.Pictures(store).picture, openapi.PICTURE),
     ):
         app.add_api_route(path, handler, methods=["GET"], **documentation)

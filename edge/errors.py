@@ -226,6 +226,15 @@ TABLE: Mapping[str, Row] = {
         Text("请联系管理员放置模型文件", "Have the operator put the model files in place."),
         retry_after_s=60,
     ),
+    "LOCAL_VISION_STUCK": Row(
+        SYSTEM,
+        503,
+        Text(
+            "本网关的本地视觉已停止响应，暂不能处理此请求", "This edge's own vision hangs and cannot serve this call."
+        ),
+        Text("请联系管理员重启网关", "Have the operator restart the edge."),
+        retry_after_s=60,
+    ),
     "SHUTTING_DOWN": Row(
         SYSTEM,
         503,

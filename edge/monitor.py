@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from edge.calls import Mesh
 from edge.images.store import ImageStore
+from edge.local.thread import LocalThread
 from edge.reload import InForce
 
 NO_WORKER = "没有可用的 worker"
@@ -30,9 +31,10 @@ log = structlog.get_logger()
 class Monitor:
     """Handlers outside `/api/`. The drill lives here: in memory, off after a restart, changing `/monitor` alone."""
 
-    def __init__(self, mesh: Mesh, store: ImageStore, in_force: InForce) -> None:
+    def __init__(self, mesh: Mesh, store: ImageStore, local: LocalThread, in_force: InForce) -> None:
         self._mesh = mesh
         self._store = store
+        self._local = local
         self._in_force = in_force
         self._drill = False
 
@@ -51,9 +53,17 @@ class Monitor:
         return answer({"status": "ok", **_SERVICE})
 
     async def readyz(self, _request: Request) -> Response:
-        """Whether calls may come here: configuration loaded (else there is no answer), picture store writable."""
+        """Whether calls may come here: configuration loaded (else there is no answer), picture store writable.
+
+        Local vision that hangs is told and changes nothing: without it the calls of workers go on.
+        """
         ready = self._store.writable
-        body = {"status": "ok" if ready else "unavailable", **_SERVICE, "picture_store_writable": ready}
+        body = {
+            "status": "ok" if ready else "unavailable",
+            **_SERVICE,
+            "picture_store_writable": ready,
+            "local_vision_stuck": self._local.state.stuck,
+        }
         return answer(body, 200 if ready else 503)
 
     async def monitor(self, _request: Request) -> Response:

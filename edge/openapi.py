@@ -43,7 +43,7 @@ def _json_example(description: str, example: Schema) -> Schema:
 _COUNTS = {"status": "ok", "service": "gateway", "workers_total": 5, "workers_healthy": 3}
 _MONITOR = {**_COUNTS, "workers_primary_total": 3, "workers_primary_healthy": 3}
 _NONE_ONLINE = {**_MONITOR, "status": "unhealthy", "workers_healthy": 0, "workers_primary_healthy": 0}
-_READY = {"status": "ok", "service": "gateway", "picture_store_writable": True}
+_READY = {"status": "ok", "service": "gateway", "picture_store_writable": True, "local_vision_stuck": False}
 
 HEALTH = _probe("Is the process up? Always 200", _COUNTS)
 LIVEZ = _probe("Liveness: would a restart help?", {"status": "ok", "service": "gateway"})

@@ -144,6 +144,15 @@ POOL_SCHEMA = _all_of(
                 "waiting_outside": _described("integer", "Calls that wait to get inside."),
             },
         ),
+        "local_vision": _all_of(
+            "What the edge computes itself with.",
+            {
+                "loaded": _described("boolean", "Whether its models are in memory."),
+                "inside": _described("integer", "Calls that run or wait for their turn."),
+                "hanging": _described("integer", "Threads that hang; their memory comes back with a restart only."),
+                "stuck": _described("boolean", "Calls are refused with LOCAL_VISION_STUCK: restart the edge."),
+            },
+        ),
         "workers": {
             "type": "array",
             "items": _WORKER,
@@ -171,6 +180,7 @@ POOL_EXAMPLE: dict[str, Any] = {
     "shared_cause": None,
     "drill": False,
     "queue": {"inside": 1, "max_in_flight": 64, "waiting_fast": 0, "waiting_slow": 0, "waiting_outside": 0},
+    "local_vision": {"loaded": True, "inside": 0, "hanging": 0, "stuck": False},
     "workers": [
         {
             "address": "192.0.2.11:50051",

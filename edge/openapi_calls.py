@@ -9,6 +9,7 @@ from hair.analysis.v1 import common_pb2, growth_pb2, hairlines_pb2, masks_pb2, m
 
 from edge import openapi_examples
 from edge.errors import TABLE, ApiError
+from edge.exchange import MAX_PATIENCE_MS
 from edge.messages import Lang
 from edge.openapi_examples import DETAILS, REQUEST_ID
 from edge.openapi_messages import Schema, message_schemas, ref
@@ -50,7 +51,10 @@ REFUSAL = _envelope(
             "reason": {"type": "string", "description": f"Stable name, such as: {', '.join(TABLE)}."},
             "details": {
                 "type": "object",
-                "description": "The measured value and the limit it broke; the field's name for parameters.",
+                "description": (
+                    "The measured value and the limit it broke; the field's name for parameters; `retry_after_s` "
+                    "where a retry may help, as in the header, which the result of a stream has not."
+                ),
                 "additionalProperties": {"type": ["string", "number"]},
             },
             "advice": {"type": ["string", "null"], "description": "What to do before the next try."},
@@ -93,13 +97,14 @@ def _refusals(reasons: Iterable[str]) -> dict[int | str, Schema]:
 
 def _refusal_example(reason: str) -> Schema:
     error = ApiError(reason, DETAILS.get(reason))
+    later = {} if error.retry_after_s is None else {"retry_after_s": error.retry_after_s}
     return {
         "code": error.row.code,
         "message": error.message.of(Lang.ZH),
         "request_id": REQUEST_ID,
         "data": {
             "reason": reason,
-            "details": dict(error.details),
+            "details": {**error.details, **later},
             "advice": error.advice.of(Lang.ZH) if error.advice else None,
         },
     }
@@ -158,7 +163,7 @@ _REQUEST_HEADERS = [
         "name": "X-Request-Timeout-Ms",
         "in": "header",
         "description": "Your own total patience, in ms.",
-        "schema": {"type": "integer", "minimum": 1},
+        "schema": {"type": "integer", "minimum": 1, "maximum": MAX_PATIENCE_MS},
     },
     {
         "name": "Accept-Language",
@@ -171,13 +176,11 @@ _NEVER_ON_CALLS = {"UNAUTHORIZED", "NOT_FOUND", "METHOD_NOT_ALLOWED", "TOO_MANY_
 _OF_WORKERS = {
     "NO_WORKER",
     "WORKER_FAILED",
-    "INPUT_FAILED",
-    "POISON_INPUT",
     "HAIRLINE_HIDDEN",
     "STORE_FULL",
     "STORE_FAILED",
 }
-_OF_LOCAL_VISION = {"LOCAL_VISION_MISSING", "LOCAL_MODELS_MISSING"}
+_OF_LOCAL_VISION = {"LOCAL_VISION_MISSING", "LOCAL_MODELS_MISSING", "LOCAL_VISION_STUCK"}
 
 
 def _can_happen(reason: str, parameters: type[Parameters], *, local: bool) -> bool:

@@ -93,7 +93,8 @@ def streamed_answer() -> str:
     return (
         'event: queued\ndata: {"position":1,"attempt":1}\n\n'
         ":\n\n"
-        'event: progress\ndata: {"stage":"growing","step":2,"total":4,"attempt":1}\n\n'
+        'event: progress\ndata: {"stage":"growing","step":2,"total":9,"attempt":1,'
+        '"results_done":1,"results_total":4}\n\n'
         'event: result\ndata: {"code":0,"message":"ok","request_id":"' + REQUEST_ID + '","data":{…}}\n\n'
     )
 

@@ -19,6 +19,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    JsonValue,
     PlainValidator,
     PositiveFloat,
     PositiveInt,
@@ -77,8 +78,15 @@ def _network(text: object) -> IPv4Network | IPv6Network:
 
 
 def _check_base_url(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment or parts.username:
+    try:
+        parts = urlsplit(url)
+        bare = not parts.query and not parts.fragment and "@" not in parts.netloc  # whoever it is may be a secret
+        clean = url.isprintable() and " " not in url
+        host = (parts.hostname or "").encode("idna").decode("idna")  # what a connection could be made to
+        valid = parts.scheme in {"http", "https"} and bare and clean and bool(host) and parts.port != 0
+    except ValueError:  # a port beyond 65535, a broken IPv6 address, a name that no name server takes
+        valid = False
+    if not valid:
         raise ValueError("must be http(s)://host[:port][/prefix] and nothing else")
     return url.rstrip("/")
 
@@ -96,6 +104,12 @@ def _check_api_key(key: SecretStr) -> SecretStr:
     if not (text and text.isascii() and text.isprintable()) or " " in text:
         raise ValueError("only printable ASCII without blanks: HTTP headers carry nothing else")
     return key
+
+
+def _check_llm_request(request: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
+    if ours := sorted(request.keys() & {"model", "messages", "response_format", "stream"}):
+        raise ValueError(f"{', '.join(ours)}: what the edge itself says cannot be said here")
+    return request
 
 
 Password = Annotated[SecretStr, AfterValidator(_check_password)]
@@ -167,6 +181,11 @@ class Features(_Section):
     """Sent to `base_url` in the Authorization header; null: none is sent."""
     timeout_seconds: Annotated[float, Field(gt=0, le=120)] = 20.0
     """For its answer, a second try included; then geometry answers alone."""
+    request: Annotated[Mapping[str, JsonValue], AfterValidator(_check_llm_request)] = {
+        "temperature": 0,
+        "max_tokens": 1500,
+    }
+    """More of the question's body, as that API takes it: some refuse `max_tokens`, or know a switch for thinking."""
 
     @model_validator(mode="after")
     def _check_whole(self) -> Self:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -15,7 +14,7 @@ from edge.exchange import ClientWatch, Exchange
 from edge.intake import take_in
 from edge.local.answers import features_data, points_data
 from edge.local.claims import Claims
-from edge.local.findings import Described
+from edge.local.findings import Described, Ticket
 from edge.local.llm import LLM_TIMEOUT, LlmError, VisionLlm
 from edge.local.thread import LocalThread, Work
 from edge.messages import Lang
@@ -42,10 +41,12 @@ class LocalCalls:
         """Named anatomical points."""
         exchange = Exchange.of(request)
         limits = self.in_force.settings.limits
-        data = (await take_in(exchange, Parameters, limits)).photo.data
+        given = await take_in(exchange, Parameters, limits)
         with ClientWatch(exchange):
             found = await self._compute(
-                exchange, lambda engine, ticket: engine.special_points(data, limits.max_pixels, ticket)
+                exchange,
+                lambda engine, photo, ticket: engine.special_points(photo, limits.max_pixels, ticket),
+                given.photo.data,
             )
             return exchange.answer(points_data(found))
 
@@ -56,11 +57,14 @@ class LocalCalls:
         max_pixels, asks = settings.limits.max_pixels, settings.features.base_url is not None
         given = await take_in(exchange, LabelParameters, settings.limits)
         lang = Lang(given.parameters.lang or exchange.lang)
-        data = given.photo.data
+        computing = self._compute(
+            exchange,
+            lambda engine, photo, ticket: engine.describe(photo, max_pixels, ticket, with_jpeg=asks),
+            given.photo.data,
+        )
+        del given  # the LLM takes its time: nobody is to hold a photo meanwhile that is of no more use
         with ClientWatch(exchange):
-            found = await self._compute(
-                exchange, lambda engine, ticket: engine.describe(data, max_pixels, ticket, with_jpeg=asks)
-            )
+            found = await computing
             claims, llm_reason = await self._claims(exchange, found, lang)
             return exchange.answer(features_data(found, claims, llm_reason, lang))
 
@@ -69,21 +73,20 @@ class LocalCalls:
         await self.llm.close()
         await self.vision.close()
 
-    async def _compute(self, exchange: Exchange, work: Work[T]) -> T:
+    async def _compute(self, exchange: Exchange, work: Work[T], photo: bytes) -> T:
         """In line for the local thread, for no longer than the client waits."""
         timeout_s = self.in_force.settings.local_vision.timeout_seconds
-        left_s = exchange.timeout_s()
-        come_s = time.monotonic()
+        limit_ms = round(timeout_s * 1000)
+        left_s, stated_ms = exchange.timeout_s(), exchange.timeout_ms()
+        if left_s is not None and stated_ms is not None and left_s < timeout_s:
+            timeout_s, limit_ms = left_s, stated_ms
+        ticket = Ticket()
         try:
-            done = await self.vision.run(work, timeout_s if left_s is None else min(left_s, timeout_s))
-        except ApiError as error:
-            stated_ms = exchange.timeout_ms()
-            if error.reason != "DEADLINE" or stated_ms is None or (left_s or 0.0) > timeout_s:
-                raise
-            exchange.queue_s = time.monotonic() - come_s
-            raise ApiError("DEADLINE", {"timeout_ms": stated_ms}) from None
-        exchange.queue_s = done.queue_s
-        return done.result
+            return await self.vision.run(work, photo, ticket, timeout_s)
+        except TimeoutError:
+            raise ApiError("DEADLINE", {"timeout_ms": limit_ms}) from None
+        finally:
+            exchange.queue_s = ticket.queue_s
 
     async def _claims(self, exchange: Exchange, found: Described, lang: Lang) -> tuple[Claims | None, str | None]:
         """What the LLM says of the photo, or why it says nothing; neither where none is configured."""

@@ -14,23 +14,24 @@ import numpy as np
 import structlog
 
 from edge.errors import ApiError
-from edge.local.findings import Described, GivenUpError, Json, NotLoadedError, Place, Points, Ticket
+from edge.local.findings import Described, Json, NotLoadedError, Place, Points, Ticket
 from edge.photo import MIN_SIDE_PX
 from vision import parser_form
-from vision.decode import decode
+from vision.canary import check_landmarks, check_logits, drawn_face
+from vision.decode import DecoderMissingError, decode
 from vision.describe import describe
-from vision.errors import CancelledCallError, ModelError, PhotoError
+from vision.errors import ModelError, PhotoError
 from vision.features import check_features, see_features
 from vision.hairline import find_hairline
 from vision.landmarks import LandmarkDetector
 from vision.models import FACE_LANDMARKER, FACE_PARSER, FileState, ModelFiles, check, default_cache_dir
-from vision.parsing import parse
+from vision.parsing import normalized, parse
 from vision.photo_warnings import find_warnings
 from vision.raster import Limits
 from vision.runtime import OnnxParser
 from vision.special_points import special_points
 from vision.steady_mesh import find_face
-from vision.types import FaceLandmarks, Photo, Stage
+from vision.types import FaceLandmarks, Photo
 
 JPEG_SIDE_PX = 1024
 """Long side of the photo that a vision LLM is shown."""
@@ -54,63 +55,55 @@ class LocalEngine:
     def special_points(self, data: bytes, max_pixels: int, ticket: Ticket) -> Points:
         """Named points of the face that counts."""
         try:
-            photo, landmarks = self._find(data, max_pixels, _Progress(ticket))
-        except (PhotoError, CancelledCallError) as refused:
-            raise _in_words_of_the_edge(refused) from None
+            photo, landmarks = self._find(data, max_pixels, ticket)
+        except PhotoError as refused:
+            raise ApiError(refused.reason, refused.details) from None
         named = special_points(landmarks)
         return Points(_place(photo, landmarks), {name: (point.x_px, point.y_px) for name, point in named.items()})
 
     def describe(self, data: bytes, max_pixels: int, ticket: Ticket, *, with_jpeg: bool) -> Described:
         """The face that counts in words."""
         try:
-            return self._describe(data, max_pixels, _Progress(ticket), with_jpeg=with_jpeg)
-        except (PhotoError, CancelledCallError) as refused:
-            raise _in_words_of_the_edge(refused) from None
+            return self._describe(data, max_pixels, ticket, with_jpeg=with_jpeg)
+        except PhotoError as refused:
+            raise ApiError(refused.reason, refused.details) from None
+
+    def check(self) -> None:
+        """The test picture through both models; raises `ModelError` when an answer differs from the known one."""
+        picture = drawn_face()
+        check_landmarks(self._detector.detect(picture))
+        if self._parser is not None:
+            logits = self._parser(normalized(picture))
+            check_logits(logits, FACE_PARSER.sha256, self._parser.canary_reference)
 
     def close(self) -> None:
         """Free the models."""
         self._detector.close()
 
-    def _describe(self, data: bytes, max_pixels: int, progress: _Progress, *, with_jpeg: bool) -> Described:
-        photo, landmarks = self._find(data, max_pixels, progress)
+    def _describe(self, data: bytes, max_pixels: int, ticket: Ticket, *, with_jpeg: bool) -> Described:
+        photo, landmarks = self._find(data, max_pixels, ticket)
         parsing = hairline = None
         warnings: tuple[Json, ...] = ()
         if self._parser is not None:
-            parsing = parse(photo, landmarks, self._parser, progress.step)
+            parsing = parse(photo, landmarks, self._parser, ticket.step)
             check_features(see_features(landmarks, parsing), lambda: None)  # the way up is known
-            progress.step()
+            ticket.step()
             hairline = find_hairline(photo, landmarks, parsing)
             warnings = tuple(asdict(warning) for warning in find_warnings(photo, landmarks, parsing))
-        progress.step()
+        ticket.step()
         found = describe(photo, landmarks, parsing, hairline)
         jpeg = plain_jpeg(photo) if with_jpeg else None
         return Described(_place(photo, landmarks), found, warnings, jpeg)
 
-    def _find(self, data: bytes, max_pixels: int, progress: _Progress) -> tuple[Photo, FaceLandmarks]:
-        progress.step()
-        photo = decode(data, Limits(max_pixels=max_pixels, min_side_px=MIN_SIDE_PX))
-        progress.step()
-        return photo, find_face(photo, self._detector)
-
-
-class _Progress:
-    """Ends a job that nobody waits for."""
-
-    def __init__(self, ticket: Ticket) -> None:
-        self._ticket = ticket
-
-    def enter(self, stage: Stage, total: int = 0) -> None:
-        self.step()
-
-    def step(self) -> None:
-        if self._ticket.given_up:
-            raise CancelledCallError
-
-    def moved(self) -> None:
-        self.step()
-
-    def look(self) -> None:
-        self.step()
+    def _find(self, data: bytes, max_pixels: int, ticket: Ticket) -> tuple[Photo, FaceLandmarks]:
+        ticket.step()
+        try:
+            photo = decode(data, Limits(max_pixels=max_pixels, min_side_px=MIN_SIDE_PX), look=ticket.look)
+        except DecoderMissingError as error:  # the photo has not been looked at
+            log.exception("decoder_missing", problem=str(error))
+            raise ApiError("EDGE_FAILED") from None
+        ticket.step()
+        return photo, find_face(photo, self._detector, ticket.step)
 
 
 def load(models_dir: Path | None) -> LocalEngine:
@@ -167,7 +160,3 @@ def _place(photo: Photo, landmarks: FaceLandmarks) -> Place:
             "faces_found": landmarks.faces_found,
         },
     )
-
-
-def _in_words_of_the_edge(refused: PhotoError | CancelledCallError) -> ApiError | GivenUpError:
-    return ApiError(refused.reason, refused.details) if isinstance(refused, PhotoError) else GivenUpError()

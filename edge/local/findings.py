@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -12,20 +12,44 @@ from vision.describe_terms import FaceDescription
 Json = dict[str, object]
 
 
+class GivenUpError(Exception):
+    """Nobody waits for this job."""
+
+
 class Ticket:
-    """One job's hold on its caller; `give_up` may be called by another thread."""
+    """One job between its caller and the thread that does it: how long it waits, that it moves, that it is given up."""
 
     def __init__(self) -> None:
-        self._given_up = threading.Event()
-
-    def give_up(self) -> None:
-        """Nobody waits any more."""
-        self._given_up.set()
+        self._come_s = time.monotonic()
+        self._started_s: float | None = None
+        self._left_s: float | None = None
+        self.moved_s = self._come_s
+        """When it moved last."""
 
     @property
-    def given_up(self) -> bool:
-        """Whether nobody waits any more."""
-        return self._given_up.is_set()
+    def queue_s(self) -> float:
+        """How long it stood in line, or has until now."""
+        until_s = self._started_s or self._left_s or time.monotonic()
+        return until_s - self._come_s
+
+    def give_up(self) -> None:
+        """By the caller: it waits no longer."""
+        self._left_s = self._left_s or time.monotonic()
+
+    def start(self) -> None:
+        """By the thread: its turn has come. Raises `GivenUpError`."""
+        self.step()
+        self._started_s = self.moved_s
+
+    def step(self) -> None:
+        """By the work: it moves. Raises `GivenUpError` where nobody waits."""
+        self.moved_s = time.monotonic()
+        self.look()
+
+    def look(self) -> None:
+        """By the work, while something else works: as `step`, but waiting never looks like moving."""
+        if self._left_s is not None:
+            raise GivenUpError
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +80,10 @@ class Described:
 
 
 class Engine(Protocol):
-    """Loaded models. Belongs to the one thread that loads, uses and closes it."""
+    """Loaded models. Belongs to the one thread that loads, uses and closes it.
+
+    An exception that is not named here is the photo's doing, or the engine's: `check` tells which.
+    """
 
     @property
     def sees_hair(self) -> bool:
@@ -68,12 +95,11 @@ class Engine(Protocol):
     def describe(self, data: bytes, max_pixels: int, ticket: Ticket, *, with_jpeg: bool) -> Described:
         """Raises as `special_points` does."""
 
+    def check(self) -> None:
+        """Raise whatever is wrong unless a known picture gets its known answer."""
+
     def close(self) -> None:
         """Free the models."""
-
-
-class GivenUpError(Exception):
-    """Nobody waits for this job."""
 
 
 class NotLoadedError(Exception):

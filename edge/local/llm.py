@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import time
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any
 
 import httpx
@@ -17,9 +19,14 @@ from edge.local.claims import Claims, UnusableAnswerError, instructions, read, s
 from edge.settings import Features
 
 ANSWER_MAX_BYTES = 262_144
-ANSWER_MAX_TOKENS = 1500
+SENDS = 2
+"""A photo leaves the house so often at most for one call, whatever is answered."""
 PAUSE_S = 0.5
-"""Before the second and last try."""
+"""Before the second."""
+AT_ONCE = 32
+"""Questions that are asked at a time; others wait, their time included in what they may take."""
+WITHOUT_SCHEMA_S = 3600.0
+"""For so long a model that refused a schema is asked for any JSON object."""
 TRIED_AGAIN = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 """HTTP status codes after which the same question may fare better; 400 is not among them."""
 
@@ -50,13 +57,14 @@ class VisionLlm:
 
     def __init__(self) -> None:
         self._http: httpx.AsyncClient | None = None
-        self._without_schema: set[tuple[str | None, str | None]] = set()
-        """Addresses and models that refused a schema once: they are asked for any JSON object."""
+        self._room = asyncio.Semaphore(AT_ONCE)
+        self._without_schema: dict[tuple[str | None, str | None], float] = {}
+        """Addresses and models that refused a schema and took the question without, and until when that is believed."""
 
     async def ask(self, settings: Features, jpeg: bytes, lang: str, timeout_s: float) -> Claims:
         """What the model that the settings name says of a JPEG; raises `LlmError`."""
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(timeout_s), self._room:
                 return read(await self._answer(settings, jpeg, lang))
         except TimeoutError:
             raise LlmError(LLM_TIMEOUT) from None
@@ -69,22 +77,22 @@ class VisionLlm:
             await self._http.aclose()
 
     async def _answer(self, settings: Features, jpeg: bytes, lang: str) -> str:
-        asked = (settings.base_url, settings.model)
-        if asked not in self._without_schema:
+        asked, refused = (settings.base_url, settings.model), False
+        with_schema = self._without_schema.get(asked, 0.0) < time.monotonic()
+        for sent in range(1, SENDS + 1):
             try:
-                return await self._twice(settings, _question(settings, jpeg, lang, with_schema=True))
+                said = await self._once(settings, _question(settings, jpeg, lang, with_schema=with_schema))
             except _NoSchemaError:
-                self._without_schema.add(asked)
-        return await self._twice(settings, _question(settings, jpeg, lang, with_schema=False))
-
-    async def _twice(self, settings: Features, question: bytes) -> str:
-        try:
-            return await self._once(settings, question)
-        except LlmError as error:
-            if error.reason != LLM_UNAVAILABLE:
-                raise
-        await asyncio.sleep(PAUSE_S)
-        return await self._once(settings, question)
+                refused, with_schema = True, False
+            except LlmError as error:
+                if error.reason != LLM_UNAVAILABLE or sent == SENDS:
+                    raise
+                await asyncio.sleep(PAUSE_S)
+            else:
+                if refused:
+                    self._without_schema[asked] = time.monotonic() + WITHOUT_SCHEMA_S
+                return said
+        raise LlmError(LLM_REFUSED, 400)
 
     async def _once(self, settings: Features, question: bytes) -> str:
         headers = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
@@ -95,7 +103,7 @@ class VisionLlm:
                 "POST", f"{settings.base_url}/chat/completions", content=question, headers=headers
             ) as response:
                 body = await _bounded(response)
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:  # the last for a host that cannot be one
             raise LlmError(LLM_UNAVAILABLE) from error
         if response.status_code == 200:
             return _content(body)
@@ -107,7 +115,8 @@ class VisionLlm:
     def _client(self) -> httpx.AsyncClient:
         """Made when it is needed: reading the system's certificates takes a while."""
         if self._http is None:
-            self._http = httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=None)  # noqa: S113  (see `ask`)
+            nothing = CookieJar(DefaultCookiePolicy(allowed_domains=[]))  # of one patient, told with another's photo
+            self._http = httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=None, cookies=nothing)  # noqa: S113  (see `ask`)
         return self._http
 
 
@@ -119,14 +128,13 @@ def _question(settings: Features, jpeg: bytes, lang: str, *, with_schema: bool) 
     picture = {"url": f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode()}"}
     return orjson.dumps(
         {
+            **settings.request,
             "model": settings.model,
             "messages": [
                 {"role": "system", "content": instructions(lang)},
                 {"role": "user", "content": [{"type": "image_url", "image_url": picture}]},
             ],
             "response_format": form,
-            "temperature": 0,
-            "max_tokens": ANSWER_MAX_TOKENS,
             "stream": False,
         }
     )

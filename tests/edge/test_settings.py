@@ -132,6 +132,25 @@ def test_passwords_show_nowhere() -> None:
         ({"trusted_proxies": [True]}, "trusted_proxies.0: must be a network"),
         ({"dispatch": {"spill_after_seconds": "1"}}, "dispatch.spill_after_seconds"),
         ({"static": {"store_url": "s3://bucket"}}, "static.store_url: is not built yet"),
+        *(
+            ({"public_base_url": url}, "public_base_url: must be http(s)://")
+            for url in (
+                "https://:SENTINEL@face.example",
+                "https://@face.example",
+                "https://face.example:99999",
+                "https://face.example:0",
+                "https://face .example",
+                "https://face\n.example",
+                "https://xn--/v1",
+                "https://a..example",
+                f"https://{'a' * 70}.example",
+                "https://[::1",
+            )
+        ),
+        *(
+            ({"features": {"base_url": "https://a.example", "model": "m", "request": {key: 1}}}, f"request: {key}: ")
+            for key in ("model", "messages", "response_format", "stream")
+        ),
         ({"features": {"api_key": "SENTINEL"}}, "features: api_key means nothing without base_url"),
         ({"features": {"base_url": "https://llm.example/v1"}}, "features: base_url and model belong together"),
         ({"features": {"model": "eyes"}}, "features: base_url and model belong together"),

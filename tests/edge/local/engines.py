@@ -51,6 +51,8 @@ class ScriptedEngine:
     """It has begun with a photo."""
     gave_up: threading.Event = field(default_factory=threading.Event)
     """It noticed that nobody waits."""
+    broken: Exception | None = None
+    """What its check raises."""
     closed: bool = False
 
     def load(self, _models_dir: Path | None) -> ScriptedEngine:
@@ -67,6 +69,11 @@ class ScriptedEngine:
         self._look(data, ticket)
         return Described(PLACE, self.description, (), data if with_jpeg else None)
 
+    def check(self) -> None:
+        """As scripted."""
+        if self.broken is not None:
+            raise self.broken
+
     def close(self) -> None:
         """Remember it."""
         self.closed = True
@@ -75,8 +82,10 @@ class ScriptedEngine:
         self.seen.append(data)
         self.busy.set()
         while self.gate is not None and not self.gate.wait(0.005):
-            if ticket.given_up:
+            try:
+                ticket.step()
+            except GivenUpError:
                 self.gave_up.set()
-                raise GivenUpError
+                raise
         if self.failure is not None:
             raise self.failure

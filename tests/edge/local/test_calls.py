@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from structlog.testing import capture_logs
 
 from edge.calls import OnlineCounts
 from edge.errors import ApiError
-from edge.local.findings import NotLoadedError
+from edge.local import thread as local_thread
+from edge.local.findings import Described, NotLoadedError, Points, Ticket
 from hairmesh.client import FEATURES_ROUTE, SPECIAL_POINTS_ROUTE
 from tests.edge.local.engines import PATIENCE_S, ScriptedEngine, described, without_parser
 from tests.edge.rest import FEATURES, PHOTO, SPECIAL_POINTS, FakeMesh, Rest, eventually, picture, serving
@@ -156,11 +158,8 @@ async def test_a_client_waits_no_longer_than_it_said(edge: Rest, engine: Scripte
     engine.gate = threading.Event()
     response = await edge.post(FEATURES, headers={"x-request-timeout-ms": "300"})
     assert (response.status_code, response.json()["code"]) == (504, 1007)
-    assert response.json()["data"] | {"advice": None} == {
-        "reason": "DEADLINE",
-        "details": {"timeout_ms": 300},
-        "advice": None,
-    }
+    assert response.json()["data"]["reason"] == "DEADLINE"
+    assert response.json()["data"]["details"] == {"timeout_ms": 300, "retry_after_s": 5}
     await reached(engine.gave_up)
 
 
@@ -168,17 +167,151 @@ async def test_nor_longer_than_the_configuration_says(tmp_path: Path, engine: Sc
     engine.gate = threading.Event()
     async with local(tmp_path, engine, local_vision={"timeout_seconds": 0.2}) as edge:
         response = await edge.post(FEATURES, headers={"x-request-timeout-ms": "60000"})
-    assert (response.status_code, response.json()["data"]["details"]) == (504, {})
+    assert response.status_code == 504
+    assert response.json()["data"]["details"] == {"timeout_ms": 200, "retry_after_s": 5}
 
 
-async def test_an_engine_that_broke_is_loaded_anew(edge: Rest, engine: ScriptedEngine) -> None:
+async def test_a_photo_that_breaks_what_looks_at_it_is_at_fault(edge: Rest, engine: ScriptedEngine) -> None:
+    """Not to be tried again, and nobody else pays for it with new models."""
     engine.failure = RuntimeError("SENTINEL inside")
+    with capture_logs() as lines:
+        for route in BOTH:
+            refused = await edge.post(route)
+            assert (refused.status_code, refused.json()["code"]) == (400, 1005)
+            assert refused.json()["data"]["reason"] == "INPUT_FAILED"
+            assert "retry-after" not in refused.headers
+            assert "SENTINEL" not in refused.text
+    assert [line["event"] for line in lines].count("local_vision_loaded") == 1
+    assert not engine.closed
+    engine.failure = None
+    assert (await edge.post(FEATURES)).status_code == 200
+
+
+async def test_an_engine_that_a_photo_broke_is_loaded_anew_and_the_photo_refused(
+    edge: Rest, engine: ScriptedEngine
+) -> None:
+    engine.failure, engine.broken = RuntimeError("SENTINEL inside"), ValueError("SENTINEL answer")
     broken = await edge.post(FEATURES)
     assert (broken.status_code, broken.json()["data"]["reason"]) == (503, "EDGE_FAILED")
     assert "SENTINEL" not in broken.text
     assert engine.closed
-    engine.failure = None
-    assert (await edge.post(FEATURES)).status_code == 200
+    engine.failure = engine.broken = None
+    assert (await edge.post(SPECIAL_POINTS, picture(size=(300, 300)))).status_code == 200
+    again = await edge.post(FEATURES)
+    assert (again.status_code, again.json()["data"]["reason"]) == (400, "POISON_INPUT")
+
+
+async def test_time_in_line_is_logged_whatever_comes_of_it(edge: Rest, engine: ScriptedEngine) -> None:
+    engine.gate, engine.failure = threading.Event(), ApiError("NO_FACE")
+    first = asyncio.create_task(edge.post(SPECIAL_POINTS))
+    await reached(engine.busy)
+    late = await edge.post(SPECIAL_POINTS, headers={"x-request-timeout-ms": "300"})
+    second = asyncio.create_task(edge.post(FEATURES))
+    await eventually(lambda: len(edge.server.server_state.tasks) == 2)
+    asyncio.get_running_loop().call_later(0.3, engine.gate.set)
+    assert [(await each).json()["code"] for each in (first, second)] == [1001, 1001]
+    await edge.stop()
+    queue_ms = {line["reason"] + line["route"]: line["queue_ms"] for line in edge.log_lines()}
+    assert late.status_code == 504
+    assert queue_ms[f"DEADLINE{SPECIAL_POINTS}"] >= 200
+    assert queue_ms[f"NO_FACE{FEATURES}"] >= 200
+    assert queue_ms[f"NO_FACE{SPECIAL_POINTS}"] < queue_ms[f"NO_FACE{FEATURES}"]
+
+
+TOKEN = "sixteen-characters"
+
+
+async def test_a_thread_that_hangs_is_told_and_replaced_and_a_second_one_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One may be left behind; calls are refused at once while another hangs; it goes on when one of them comes back."""
+    monkeypatch.setattr(local_thread, "STILL_MAX_S", 0.5)
+    monkeypatch.setattr(local_thread, "LOOK_EVERY_S", 0.25)
+    gates, hanging = [threading.Event() for _ in range(2)], list[threading.Event]()
+    photos = [picture(size=(300 + number, 300)) for number in range(2)]
+
+    class Hanging(ScriptedEngine):
+        """Takes one of the photos and never moves again, until its gate is open."""
+
+        def special_points(self, data: bytes, max_pixels: int, ticket: Ticket) -> Points:
+            if data in photos:
+                hanging.append(gates[photos.index(data)])
+                hanging[-1].wait(PATIENCE_S)
+            return super().special_points(data, max_pixels, ticket)
+
+    async def state(rest: Rest) -> Any:
+        answer = await rest.client.get("/admin/pool", headers={"x-admin-token": TOKEN})
+        return answer.json()["local_vision"]
+
+    async def hang(rest: Rest, photo: bytes) -> Any:
+        return await rest.post(SPECIAL_POINTS, photo, headers={"x-request-timeout-ms": "100"})
+
+    changes: dict[str, Any] = {"admin_tokens": [TOKEN]}
+    with capture_logs() as lines:
+        async with (
+            serving(tmp_path, FakeMesh(counts=NOBODY), load_local=lambda _: Hanging(), **changes) as edge,
+            asyncio.timeout(PATIENCE_S),
+        ):
+            assert (await hang(edge, photos[0])).status_code == 504
+            while (await state(edge))["hanging"] != 1:
+                pass
+            assert (await edge.post(SPECIAL_POINTS)).status_code == 200, "another thread does it"
+            again = await edge.post(SPECIAL_POINTS, photos[0])
+            assert again.json()["data"]["reason"] == "POISON_INPUT", "it is not to hang that one too"
+            assert (await hang(edge, photos[1])).status_code == 504
+            waiting = asyncio.create_task(edge.post(SPECIAL_POINTS))
+            while not (await state(edge))["stuck"]:
+                pass
+            assert (await state(edge))["hanging"] == 2
+            for refused in (await waiting, await edge.post(FEATURES)):
+                assert (refused.status_code, refused.json()["code"]) == (503, 1007)
+                assert refused.json()["data"]["reason"] == "LOCAL_VISION_STUCK"
+                assert int(refused.headers["retry-after"]) > 0
+            ready, monitor = [await edge.client.get(path) for path in ("/readyz", "/monitor")]
+            assert (ready.status_code, ready.json()["local_vision_stuck"]) == (200, True)
+            assert "local" not in monitor.text
+            gates[0].set()
+            while (await state(edge))["stuck"]:
+                pass
+            assert (await edge.post(SPECIAL_POINTS)).status_code == 200
+            gates[1].set()
+            while (await state(edge))["hanging"]:
+                pass
+    stuck = [line["replaced"] for line in lines if line["event"] == "local_vision_stuck"]
+    assert stuck == [True, False, True], "once each"
+    assert len(hanging) == 2
+
+
+async def test_a_slow_one_that_moves_does_not_hang(
+    tmp_path: Path, engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five times longer than one may be still, step by step."""
+    monkeypatch.setattr(local_thread, "STILL_MAX_S", 0.5)
+    monkeypatch.setattr(local_thread, "LOOK_EVERY_S", 0.1)
+    engine.gate = threading.Event()
+    with capture_logs() as lines:
+        async with local(tmp_path, engine) as edge:
+            asyncio.get_running_loop().call_later(2.5, engine.gate.set)
+            assert (await edge.post(SPECIAL_POINTS)).status_code == 200
+    assert "local_vision_stuck" not in [line["event"] for line in lines]
+
+
+async def test_no_photo_is_held_while_the_llm_takes_its_time(tmp_path: Path, engine: ScriptedEngine) -> None:
+    class Small(ScriptedEngine):
+        """Shows the LLM another picture, as the real one does."""
+
+        def describe(self, data: bytes, max_pixels: int, ticket: Ticket, *, with_jpeg: bool) -> Described:
+            return replace(super().describe(data, max_pixels, ticket, with_jpeg=with_jpeg), jpeg=picture())
+
+    engine = Small()
+    async with OpenAiServer(gate=asyncio.Event()) as server, local(tmp_path, engine, features=server.settings) as edge:
+        running = asyncio.create_task(edge.post(FEATURES, picture("PNG", (500, 500))))
+        async with asyncio.timeout(PATIENCE_S):
+            await server.asked.wait()
+        (photo,) = engine.seen
+        engine.seen.clear()
+        await eventually(lambda: sys.getrefcount(photo) == 2)  # this variable, and the argument
+        running.cancel()
 
 
 async def test_models_that_are_missing_are_named_and_nothing_else_suffers(tmp_path: Path) -> None:

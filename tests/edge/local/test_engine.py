@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import shutil
@@ -25,7 +26,10 @@ from tests.conftest import selfie, studio_portrait
 from tests.edge.rest import FEATURES, SPECIAL_POINTS, FakeMesh, serving
 from tests.fakes.openai_server import OpenAiServer
 from vision.describe_terms import EYES_NOT_SEEN, GLASSES, NO_HAIR, NO_PARSER
+from vision.errors import ModelError
+from vision.landmarks import LandmarkDetector
 from vision.models import FACE_LANDMARKER, ModelFiles
+from vision.runtime import OnnxParser
 
 pytestmark = pytest.mark.models
 
@@ -174,6 +178,60 @@ def test_nobody_waits_nobody_works(engine: LocalEngine) -> None:
         engine.describe(encoded(portrait()), MAX_PIXELS, ticket, with_jpeg=False)
 
 
+class Leaving(Ticket):
+    """Its caller leaves at the given step."""
+
+    def __init__(self, leaves_at: int = 1000) -> None:
+        super().__init__()
+        self.steps = 0
+        self._leaves_at = leaves_at
+
+    def step(self) -> None:
+        self.steps += 1
+        if self.steps == self._leaves_at:
+            self.give_up()
+        super().step()
+
+
+@pytest.mark.parametrize(
+    ("photo", "steps"),
+    [(encoded(Image.new("RGB", (4200, 4200), (128, 100, 90)), "PNG"), 20), (encoded(portrait().rotate(180)), 6)],
+    ids=["large and without a face", "upside down"],
+)
+def test_a_search_ends_wherever_its_caller_leaves(engine: LocalEngine, photo: bytes, steps: int) -> None:
+    """Many looks at a large photo take seconds: each is a step."""
+    whole = Leaving()
+    with pytest.raises(ApiError):
+        engine.special_points(photo, MAX_PIXELS, whole)
+    assert whole.steps >= steps
+    for leaves_at in range(1, whole.steps + 1, max(1, whole.steps // 5)):
+        ticket = Leaving(leaves_at)
+        with pytest.raises(GivenUpError):
+            engine.special_points(photo, MAX_PIXELS, ticket)
+        assert ticket.steps == leaves_at
+
+
+def test_a_decoder_that_cannot_be_started_is_not_the_photos_fault(
+    engine: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    assert reason_of(engine, encoded(portrait(), "TIFF")) == {"EDGE_FAILED"}
+
+
+def test_a_good_engine_knows_its_known_answer_and_a_broken_one_does_not(
+    model_files: ModelFiles, engine: LocalEngine, blind: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.check()
+    blind.check()
+    monkeypatch.setattr(OnnxParser, "__call__", lambda _self, crops: np.zeros((1, 19, 16, 16), dtype=np.float32))
+    with pytest.raises(ModelError, match="canary"):
+        engine.check()
+    blind.check()
+    monkeypatch.setattr(LandmarkDetector, "detect", lambda *_: ())
+    with pytest.raises(ModelError, match="canary"):
+        blind.check()
+
+
 def test_without_a_parser_what_it_would_see_is_null_and_the_rest_is_there(
     engine: LocalEngine, blind: LocalEngine
 ) -> None:
@@ -285,6 +343,20 @@ for turn in range(2):
     result = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
     told = [line for line in result.stdout.splitlines() if line.startswith(("True", "False"))]
     assert told == ["True black True", "False None True"]
+
+
+async def test_others_have_their_turn_while_it_computes(model_files: ModelFiles, tmp_path: Path) -> None:
+    """Its work lets go of the interpreter: held, nothing else in the process would be answered meanwhile."""
+    folder = {"models_dir": str(model_files.face_landmarker.parent)}
+    async with serving(tmp_path, FakeMesh(), local_vision=folder) as edge:
+        await edge.post(FEATURES, encoded(portrait()))  # models are loaded by then
+        running = asyncio.create_task(edge.post(FEATURES, encoded(portrait(width_px=4000), quality=70)))
+        answered = 0
+        while not running.done():
+            assert (await edge.client.get("/monitor")).status_code == 200
+            answered += 1
+        assert running.result().status_code == 200
+    assert answered >= 10
 
 
 async def test_all_of_it_over_a_real_socket_with_no_worker_online(model_files: ModelFiles, tmp_path: Path) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import gzip
 import io
+import itertools
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from PIL import Image
@@ -15,7 +17,7 @@ from structlog.testing import capture_logs
 from edge.local import llm
 from edge.local.llm import LLM_REFUSED, LLM_TIMEOUT, LLM_UNAVAILABLE, LLM_UNUSABLE, LlmError, VisionLlm
 from edge.settings import Features
-from tests.edge.rest import picture
+from tests.edge.rest import eventually, picture
 from tests.fakes.http import Response
 from tests.fakes.openai_server import KEY, MODEL, OpenAiServer, claims, completion, error
 
@@ -77,6 +79,88 @@ async def test_a_server_that_knows_no_schemas_is_asked_for_any_object_from_then_
     kinds = [question["response_format"]["type"] for question in server.questions]
     assert kinds == ["json_schema", "json_object", "json_object"]
     assert '"full"' in server.questions[-1]["messages"][0]["content"], "the classes are told in words"
+
+
+def forms(server: OpenAiServer) -> list[str]:
+    """Of the answers asked for."""
+    return [question["response_format"]["type"] for question in server.questions]
+
+
+async def test_a_refusal_that_merely_quotes_the_question_switches_nothing(
+    asker: VisionLlm, server: OpenAiServer
+) -> None:
+    server.answers = [error(400, "content filter; response_format was set")]
+    assert await reason_of(asker, server) == LLM_REFUSED
+    server.answers = [completion(claims(jaw={"width": "wide"}))]
+    await asker.ask(configured(server), JPEG, "zh", PATIENCE_S)
+    assert forms(server) == ["json_schema", "json_object", "json_schema"]
+
+
+async def test_a_server_that_has_learnt_schemas_is_asked_for_them_again(
+    asker: VisionLlm, server: OpenAiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(llm, "WITHOUT_SCHEMA_S", 0.0)
+    server.knows_schemas = False
+    await asker.ask(configured(server), JPEG, "zh", PATIENCE_S)
+    server.knows_schemas = True
+    await asker.ask(configured(server), JPEG, "zh", PATIENCE_S)
+    assert forms(server) == ["json_schema", "json_object", "json_schema"]
+
+
+SCHEMA_REFUSED = error(400, "response_format of type json_schema is not supported by this model")
+
+
+@pytest.mark.parametrize(
+    "answers", list(itertools.product([error(503, "busy"), SCHEMA_REFUSED, error(429, "later")], repeat=3))
+)
+async def test_a_photo_is_sent_twice_at_most(
+    asker: VisionLlm, server: OpenAiServer, answers: tuple[Response, ...]
+) -> None:
+    server.answers = [*answers, completion(claims(jaw={"width": "wide"}))]
+    await reason_of(asker, server)
+    assert len(server.requests) == 2
+
+
+async def test_no_cookie_of_one_question_goes_with_the_next(asker: VisionLlm, server: OpenAiServer) -> None:
+    good = completion(claims(jaw={"width": "wide"}))
+    headers = ("set-cookie: track=patient-1; Path=/", "set-cookie: more=1; Max-Age=9999")
+    server.answers = [replace(good, headers=headers), good]
+    for _ in range(2):
+        await asker.ask(configured(server), JPEG, "zh", PATIENCE_S)
+    assert [request.headers.get("cookie") for request in server.requests] == [None, None]
+
+
+async def test_the_rest_of_the_question_is_as_configured(asker: VisionLlm, server: OpenAiServer) -> None:
+    await asker.ask(configured(server), JPEG, "zh", PATIENCE_S)
+    more = {"max_completion_tokens": 3000, "thinking": {"type": "disabled"}}
+    await asker.ask(Features.model_validate({**server.settings, "request": more}), JPEG, "zh", PATIENCE_S)
+    first, second = server.questions
+    assert {name: first[name] for name in ("temperature", "max_tokens")} == {"temperature": 0, "max_tokens": 1500}
+    assert second["thinking"] == {"type": "disabled"}
+    assert first.keys() - second.keys() == {"temperature", "max_tokens"}
+
+
+async def test_so_many_are_asked_at_a_time_and_no_more(
+    asker: VisionLlm, server: OpenAiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(llm, "AT_ONCE", 2)
+    crowded, server.gate = VisionLlm(), asyncio.Event()
+    asking = [asyncio.create_task(crowded.ask(configured(server), JPEG, "zh", PATIENCE_S)) for _ in range(5)]
+    await eventually(lambda: len(server.questions) == 2)
+    later = asyncio.create_task(asker.ask(configured(server), JPEG, "zh", PATIENCE_S))  # one that has room
+    await eventually(lambda: len(server.questions) == 3)
+    server.gate.set()
+    await asyncio.gather(*asking, later)
+    assert len(server.questions) == 6
+    await crowded.close()
+
+
+@pytest.mark.parametrize("host", ["xn--", "a..b", "a" * 70 + ".example"])
+async def test_a_host_that_cannot_be_one_is_nobody_there(asker: VisionLlm, host: str) -> None:
+    settings = Features.model_construct(base_url=f"https://{host}/v1", model=MODEL)  # past the configuration's check
+    with pytest.raises(LlmError) as caught:
+        await asker.ask(settings, JPEG, "zh", PATIENCE_S)
+    assert caught.value.reason == LLM_UNAVAILABLE
 
 
 @pytest.mark.parametrize(

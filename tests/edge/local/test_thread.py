@@ -12,11 +12,12 @@ import pytest
 
 from edge.errors import ApiError
 from edge.local.findings import Engine, Ticket
-from edge.local.thread import LocalThread
+from edge.local.thread import LocalThread, Work
 from edge.settings import LocalVision
 from tests.edge.local.engines import PATIENCE_S, ScriptedEngine
 
 ROOM = 2
+PHOTO = b"photo"
 
 
 @pytest.fixture
@@ -25,11 +26,11 @@ async def held() -> AsyncIterator[tuple[LocalThread, threading.Event]]:
     engine, gate, begun = ScriptedEngine(), threading.Event(), threading.Event()
     thread = LocalThread(LocalVision(max_waiting=ROOM), engine.load)
 
-    def hold(_engine: Engine, _ticket: Ticket) -> bool:
+    def hold(_engine: Engine, _photo: bytes, _ticket: Ticket) -> bool:
         begun.set()
         return gate.wait(PATIENCE_S)
 
-    running = asyncio.create_task(thread.run(hold, PATIENCE_S))
+    running = asyncio.create_task(thread.run(hold, PHOTO, Ticket(), PATIENCE_S))
     assert await asyncio.to_thread(begun.wait, PATIENCE_S)
     yield thread, gate
     gate.set()
@@ -37,9 +38,14 @@ async def held() -> AsyncIterator[tuple[LocalThread, threading.Event]]:
     await thread.close()
 
 
+def saying(said: list[str], word: str) -> Work[None]:
+    """A job that says a word."""
+    return lambda _engine, _photo, _ticket: said.append(word)
+
+
 async def waiting(thread: LocalThread, said: list[str], word: str) -> asyncio.Task[object]:
     """A job in line that would say a word."""
-    task: asyncio.Task[object] = asyncio.create_task(thread.run(lambda _engine, _ticket: said.append(word), PATIENCE_S))
+    task: asyncio.Task[object] = asyncio.create_task(thread.run(saying(said, word), PHOTO, Ticket(), PATIENCE_S))
     await asyncio.sleep(0)  # its first step puts it in line
     return task
 
@@ -58,7 +64,7 @@ async def test_the_line_is_bounded_and_those_who_leave_make_room(held: tuple[Loc
     said: list[str] = []
     gone, stays = [await waiting(thread, said, word) for word in ("gone", "stays")]
     with pytest.raises(ApiError, match="BUSY"):
-        await thread.run(lambda _engine, _ticket: said.append("refused"), PATIENCE_S)
+        await thread.run(saying(said, "refused"), PHOTO, Ticket(), PATIENCE_S)
     gone.cancel()
     await asyncio.wait({gone})
     comes = await waiting(thread, said, "comes")
@@ -74,7 +80,7 @@ async def test_nothing_is_kept_for_those_who_left(held: tuple[LocalThread, threa
         """Stands for a photo in memory."""
 
     def job(holder: Holder) -> asyncio.Task[object]:
-        return asyncio.create_task(thread.run(lambda _engine, _ticket: holder, PATIENCE_S))
+        return asyncio.create_task(thread.run(lambda *_: holder, PHOTO, Ticket(), PATIENCE_S))
 
     holder = Holder()
     kept = weakref.ref(holder)
@@ -92,8 +98,8 @@ async def test_nothing_is_kept_for_those_who_left(held: tuple[LocalThread, threa
 async def test_one_that_is_too_late_is_not_begun(held: tuple[LocalThread, threading.Event]) -> None:
     thread, gate = held
     said: list[str] = []
-    with pytest.raises(ApiError, match="DEADLINE"):
-        await thread.run(lambda _engine, _ticket: said.append("late"), 0.05)
+    with pytest.raises(TimeoutError):
+        await thread.run(saying(said, "late"), PHOTO, Ticket(), 0.05)
     gate.set()
     await (await waiting(thread, said, "next"))
     assert said == ["next"]
@@ -101,6 +107,10 @@ async def test_one_that_is_too_late_is_not_begun(held: tuple[LocalThread, thread
 
 async def test_time_in_line_is_told(held: tuple[LocalThread, threading.Event]) -> None:
     thread, gate = held
-    task = asyncio.create_task(thread.run(lambda _engine, _ticket: None, PATIENCE_S))
+    ticket = Ticket()
+    task = asyncio.create_task(thread.run(lambda *_: None, PHOTO, ticket, PATIENCE_S))
     asyncio.get_running_loop().call_later(0.05, gate.set)
-    assert (await task).queue_s >= 0.04
+    await task
+    queue_s = ticket.queue_s
+    assert queue_s >= 0.04
+    assert ticket.queue_s == queue_s, "its turn has come"
