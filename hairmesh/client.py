@@ -22,7 +22,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Literal, Self, TypedDict, Unpack
+from typing import Any, Literal, Self, TypedDict, Unpack, get_args
 
 import httpx
 
@@ -33,13 +33,18 @@ FEATURES_ROUTE = "/api/v1/face/features"
 HAIRLINES_ROUTE = "/api/v1/hair/hairlines"
 MASKS_ROUTE = "/api/v1/face/masks"
 SPECIAL_POINTS_ROUTE = "/api/v1/face/special-points"
-DEFAULT_TIMEOUT_S = 150.0
-"""How long the edge may take; with default settings enough for the queue and two attempts of a fast call."""
+TIMEOUT_S, SLOW_TIMEOUT_S = 150.0, 420.0
+"""How long the edge may take for a fast and for a slow call: with default settings enough for the queue and two
+attempts."""
+MAX_TIMEOUT_S = 3600.0
+"""More patience the edge does not take."""
 ON_THE_WAY_S = 10.0
 """More than that we wait: the edge is told its time, so that its own 1007 arrives and not a broken connection."""
 
+SLOW_ROUTES = frozenset({STYLES_ROUTE, GROW_ROUTE})
 EVENT_STREAM = "text/event-stream"
 
+Lang = Literal["zh", "en"]
 Sex = Literal["female", "male"]
 
 
@@ -88,8 +93,11 @@ class Progress:
     """Such as `parsing`, `growing`."""
     step: int
     total: int
-    """Steps of this stage; 0 when not known."""
+    """Steps of this stage at most; 0 when not known."""
     attempt: int
+    results_done: int = 0
+    """Results that are finished: the one that is being made is the next, in the order asked for."""
+    results_total: int = 0
 
 
 Told = Queued | Progress | Answer
@@ -103,7 +111,7 @@ class HairlineOptions(TypedDict, total=False):
     sex: Sex
     height: Literal["low", "natural", "high"]
     density_per_cm2: float
-    lang: str
+    lang: Lang
 
 
 class StyleOptions(TypedDict, total=False):
@@ -112,7 +120,7 @@ class StyleOptions(TypedDict, total=False):
     styles: Sequence[str]
     sex: Sex
     seed: int
-    lang: str
+    lang: Lang
 
 
 class GrowOptions(TypedDict, total=False):
@@ -123,25 +131,23 @@ class GrowOptions(TypedDict, total=False):
     mask: bytes
     """A picture of the size of the upright photo, bright inside the region."""
     seed: int
-    lang: str
+    lang: Lang
 
 
 class Client:
-    """One edge, which may take `timeout_s` for an answer.
+    """One edge, which may take `timeout_s` for an answer; None: `TIMEOUT_S`, for slow calls `SLOW_TIMEOUT_S`.
 
     May be shared by threads; close it, or use it as a context manager. Photos are the bytes of any format of the
-    contract. `lang` (`zh` or `en`) is the language of messages and of labels in pictures; left out: the service's
-    choice.
+    contract. `lang` is the language of messages and of labels in pictures; left out: the service's choice.
     """
 
-    def __init__(self, url: str, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
+    def __init__(self, url: str, *, timeout_s: float | None = None) -> None:
+        """Raises `ValueError` for a `timeout_s` that the edge would refuse."""
+        if timeout_s is not None and not 0.001 <= timeout_s <= MAX_TIMEOUT_S:
+            raise ValueError(f"timeout_s must be from 0.001 to {MAX_TIMEOUT_S:.0f}")
+        self._timeout_s = timeout_s
         # No proxies from the environment: the address given is the one that is asked.
-        self._http = httpx.Client(
-            base_url=url,
-            timeout=timeout_s + ON_THE_WAY_S,
-            trust_env=False,
-            headers={"x-request-timeout-ms": str(round(timeout_s * 1000))},
-        )
+        self._http = httpx.Client(base_url=url, timeout=(timeout_s or TIMEOUT_S) + ON_THE_WAY_S, trust_env=False)
 
     def measure(
         self,
@@ -149,7 +155,7 @@ class Client:
         *,
         pupillary_distance_mm: float | None = None,
         annotate: bool = True,
-        lang: str | None = None,
+        lang: Lang | None = None,
     ) -> Answer:
         """Measure the face."""
         wanted = {"pupillary_distance_mm": pupillary_distance_mm, "annotate": annotate, "lang": lang}
@@ -171,7 +177,7 @@ class Client:
         """The same, told as it goes. Closing the iterator ends the call."""
         return self._follow(GROW_ROUTE, photo, wanted)
 
-    def features(self, photo: bytes, *, lang: str | None = None) -> Answer:
+    def features(self, photo: bytes, *, lang: Lang | None = None) -> Answer:
         """Describe face, brows, eyes, nose, lips, hair."""
         return self._call(FEATURES_ROUTE, photo, {"lang": lang})
 
@@ -179,9 +185,9 @@ class Client:
         """Draw hairline designs."""
         return self._call(HAIRLINES_ROUTE, photo, wanted)
 
-    def masks(self, photo: bytes, *, parts: Sequence[str] = ()) -> Answer:
-        """Mask parts of head and face; none named: all."""
-        return self._call(MASKS_ROUTE, photo, {"parts": parts or None})
+    def masks(self, photo: bytes, *, parts: Sequence[str] | None = None) -> Answer:
+        """Mask parts of head and face; None: all."""
+        return self._call(MASKS_ROUTE, photo, {"parts": parts})
 
     def special_points(self, photo: bytes) -> Answer:
         """Name the anatomical points."""
@@ -216,10 +222,10 @@ class Client:
         self.close()
 
     def _call(self, route: str, photo: bytes, wanted: Mapping[str, object]) -> Answer:
-        return self.send("POST", route, **_form(photo, wanted))
+        return self.send("POST", route, **self._form(route, photo, wanted))
 
     def _follow(self, route: str, photo: bytes, wanted: Mapping[str, object]) -> Iterator[Told]:
-        form = _form(photo, wanted)
+        form = self._form(route, photo, wanted)
         form["headers"]["accept"] = EVENT_STREAM
         with self._http.stream("POST", route, **form) as response:
             if not response.headers.get("content-type", "").startswith(EVENT_STREAM):
@@ -233,18 +239,25 @@ class Client:
                     return
         raise httpx.RemoteProtocolError("the stream ended before its result")
 
+    def _form(self, route: str, photo: bytes, wanted: Mapping[str, object]) -> dict[str, Any]:
+        """httpx's arguments for a photo with what is wanted, and how long it may take."""
+        timeout_s = self._timeout_s or (SLOW_TIMEOUT_S if route in SLOW_ROUTES else TIMEOUT_S)
+        form = _form(photo, wanted)
+        form["headers"]["x-request-timeout-ms"] = str(round(timeout_s * 1000))
+        return {**form, "timeout": timeout_s + ON_THE_WAY_S}
+
 
 def _form(photo: bytes, wanted: Mapping[str, object]) -> dict[str, Any]:
-    """httpx's arguments for a photo with what is wanted; None is left out, `lang` is said by header."""
-    files: dict[str, Any] = {"image": ("photo", photo)}
+    """httpx's arguments for a photo with what is wanted; None is left out, `lang` is said by header as well."""
+    files: dict[str, Any] = {"image": ("photo", bytes(photo))}
     fields: dict[str, str] = {}
     headers: dict[str, str] = {}
     for name, value in wanted.items():
         match value:
             case None:
                 pass
-            case bytes():
-                files[name] = (name, value)
+            case bytes() | bytearray() | memoryview():
+                files[name] = (name, bytes(value))
             case bool():
                 fields[name] = "true" if value else "false"
             case str() | int() | float():
@@ -253,7 +266,7 @@ def _form(photo: bytes, wanted: Mapping[str, object]) -> dict[str, Any]:
                 listed = list(value)
                 names = all(isinstance(each, str) for each in listed)
                 fields[name] = ",".join(listed) if names else json.dumps(listed)
-    if (lang := fields.pop("lang", None)) is not None:
+    if (lang := fields.get("lang")) in get_args(Lang):  # any other is refused by the parameter
         headers["accept-language"] = lang
     return {"files": files, "data": fields, "headers": headers}
 
@@ -287,7 +300,12 @@ def _told(response: httpx.Response, name: str, data: bytes) -> Told | None:
             return Queued(position=int(said["position"]), attempt=int(said["attempt"]))
         if name == "progress":
             return Progress(
-                stage=str(said["stage"]), step=int(said["step"]), total=int(said["total"]), attempt=int(said["attempt"])
+                stage=str(said["stage"]),
+                step=int(said["step"]),
+                total=int(said["total"]),
+                attempt=int(said["attempt"]),
+                results_done=int(said.get("results_done", 0)),
+                results_total=int(said.get("results_total", 0)),
             )
     except (ValueError, KeyError, TypeError) as error:
         raise NotAnEnvelopeError(f"{response.request.url.path}: an event that is none of the contract's") from error

@@ -535,7 +535,7 @@ async def test_our_own_client_follows_a_call(serve: Serve, worker: FakeWorker) -
             return list(client.follow_styles(PHOTO, styles=["round", "m"], seed=3))
 
     *told, answer = await asyncio.to_thread(follow)
-    assert told == [Queued(0, 1), Progress("growing", 1, 2, 1), Progress("growing", 2, 2, 1)]
+    assert told == [Queued(0, 1), Progress("growing", 1, 2, 1, 0, 1), Progress("growing", 2, 2, 1, 0, 1)]
     assert isinstance(answer, Answer)
     assert answer.ok
     assert growth_pb2.GrowStylesRequest.FromString(worker.seen[0].request).seed == 3

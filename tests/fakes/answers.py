@@ -141,11 +141,11 @@ def response(method: str, answer: Answer) -> bytes:
     return _BY_METHOD[method](answer.png_bytes)
 
 
-def progress(method: str, step: int, total: int) -> bytes:
-    """A progress message of a slow call."""
+def progress(method: str, step: int, behaviour: Grow) -> bytes:
+    """A progress message of a slow call, before its first result."""
     message = _growth_message(method)
-    message.progress.stage, message.progress.step, message.progress.total = "growing", step, total
-    message.progress.attempt = 1
+    message.progress.stage, message.progress.step, message.progress.total = "growing", step, behaviour.steps
+    message.progress.attempt, message.progress.results_total = 1, behaviour.results
     return message.SerializeToString()
 
 

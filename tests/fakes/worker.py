@@ -291,7 +291,7 @@ class FakeWorker:
                 if step < behaviour.steps:
                     await asyncio.sleep(behaviour.step_s)
                     self._step()
-                    tell(progress(method, step + 1, behaviour.steps))
+                    tell(progress(method, step + 1, behaviour))
             for message in growth(method, behaviour):
                 tell(message)
             return None

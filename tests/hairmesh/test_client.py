@@ -160,7 +160,7 @@ def test_every_call_says_what_is_wanted_and_nothing_else(
 STREAM = (
     b'event: queued\ndata: {"position":2,"attempt":1}\n\n'
     b":\n\n"
-    b'event: progress\ndata: {"stage":"growing","step":1,"total":3,"attempt":1}\n\n'
+    b'event: progress\ndata: {"stage":"growing","step":1,"total":3,"attempt":1,"results_done":1,"results_total":4}\n\n'
     b"event: newer\ndata: 5\n\n"
     b"event: result\ndata: %b\n\n"
 )
@@ -175,7 +175,10 @@ def test_a_slow_call_is_told_as_it_goes(server: Server, client: Client, end: byt
     )
     server.reply = (200, EVENTS, stream.replace(b"\n", end))
     told = list(client.follow_styles(b"photo", styles=["m"]))
-    assert told[:2] == [Queued(position=2, attempt=1), Progress(stage="growing", step=1, total=3, attempt=1)]
+    assert told[:2] == [
+        Queued(position=2, attempt=1),
+        Progress(stage="growing", step=1, total=3, attempt=1, results_done=1, results_total=4),
+    ]
     (answer,) = told[2:]
     assert isinstance(answer, Answer)
     assert (answer.ok, answer.message) == (True, text)

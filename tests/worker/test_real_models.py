@@ -16,6 +16,7 @@ import pytest_asyncio
 from hair.analysis.v1 import common_pb2, growth_pb2, hairlines_pb2, masks_pb2, measure_pb2
 from hair.worker.v1 import worker_service_pb2 as pb
 from PIL import Image
+from structlog.testing import capture_logs
 
 from hairmesh.wire import ANALYZE_SERVICE
 from tests.conftest import studio_portrait
@@ -152,10 +153,12 @@ async def test_masks(calls: Calls) -> None:
 
 async def test_growth_to_a_style(calls: Calls) -> None:
     photo = portrait()
-    messages = await calls.grow_styles(sent(photo), styles=["round", "m"], seed=3)
+    with capture_logs() as lines:
+        messages = await calls.grow_styles(sent(photo), styles=["round", "m"], seed=3)
     assert kinds(messages) == ["result", "result", "summary"]
-    stages = [at.progress.stage for at in messages if at.HasField("progress")]
-    assert {"parsing", "growing"} <= set(stages)
+    assert any(message.HasField("progress") for message in messages)
+    (line,) = [line for line in lines if line["event"] == "call"]
+    assert {"parsing", "drawing", "growing", "proving"} <= set(line["stage_ms"])
     assert (messages[-1].summary.backend, messages[-1].summary.seed) == ("local", 3)
     for result in (message.result for message in messages if message.HasField("result")):
         assert result.grown_reason == ""
