@@ -22,7 +22,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Literal, Self, TypedDict, Unpack, get_args
+from typing import Any, Literal, Self, TypedDict, Unpack
 
 import httpx
 
@@ -44,7 +44,7 @@ ON_THE_WAY_S = 10.0
 SLOW_ROUTES = frozenset({STYLES_ROUTE, GROW_ROUTE})
 EVENT_STREAM = "text/event-stream"
 
-Lang = Literal["zh", "en"]
+_LANGUAGES = ("zh", "en")
 Sex = Literal["female", "male"]
 
 
@@ -111,7 +111,7 @@ class HairlineOptions(TypedDict, total=False):
     sex: Sex
     height: Literal["low", "natural", "high"]
     density_per_cm2: float
-    lang: Lang
+    lang: str
 
 
 class StyleOptions(TypedDict, total=False):
@@ -120,7 +120,7 @@ class StyleOptions(TypedDict, total=False):
     styles: Sequence[str]
     sex: Sex
     seed: int
-    lang: Lang
+    lang: str
 
 
 class GrowOptions(TypedDict, total=False):
@@ -131,14 +131,15 @@ class GrowOptions(TypedDict, total=False):
     mask: bytes
     """A picture of the size of the upright photo, bright inside the region."""
     seed: int
-    lang: Lang
+    lang: str
 
 
 class Client:
     """One edge, which may take `timeout_s` for an answer; None: `TIMEOUT_S`, for slow calls `SLOW_TIMEOUT_S`.
 
     May be shared by threads; close it, or use it as a context manager. Photos are the bytes of any format of the
-    contract. `lang` is the language of messages and of labels in pictures; left out: the service's choice.
+    contract. `lang` (`zh` or `en`) is the language of messages and of labels in pictures; left out:
+    the service's choice.
     """
 
     def __init__(self, url: str, *, timeout_s: float | None = None) -> None:
@@ -155,7 +156,7 @@ class Client:
         *,
         pupillary_distance_mm: float | None = None,
         annotate: bool = True,
-        lang: Lang | None = None,
+        lang: str | None = None,
     ) -> Answer:
         """Measure the face."""
         wanted = {"pupillary_distance_mm": pupillary_distance_mm, "annotate": annotate, "lang": lang}
@@ -177,7 +178,7 @@ class Client:
         """The same, told as it goes. Closing the iterator ends the call."""
         return self._follow(GROW_ROUTE, photo, wanted)
 
-    def features(self, photo: bytes, *, lang: Lang | None = None) -> Answer:
+    def features(self, photo: bytes, *, lang: str | None = None) -> Answer:
         """Describe face, brows, eyes, nose, lips, hair."""
         return self._call(FEATURES_ROUTE, photo, {"lang": lang})
 
@@ -266,7 +267,7 @@ def _form(photo: bytes, wanted: Mapping[str, object]) -> dict[str, Any]:
                 listed = list(value)
                 names = all(isinstance(each, str) for each in listed)
                 fields[name] = ",".join(listed) if names else json.dumps(listed)
-    if (lang := fields.get("lang")) in get_args(Lang):  # any other is refused by the parameter
+    if (lang := fields.get("lang")) in _LANGUAGES:  # any other is refused by the parameter
         headers["accept-language"] = lang
     return {"files": files, "data": fields, "headers": headers}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hairmesh.client import Answer, Client, NotAnEnvelopeError, Progress, Queued, _events
+from edge.exchange import MAX_PATIENCE_MS
+from hairmesh.client import MAX_TIMEOUT_S, Answer, Client, NotAnEnvelopeError, Progress, Queued, _events
 
 
 class Server(ThreadingHTTPServer):
@@ -152,9 +154,60 @@ def test_every_call_says_what_is_wanted_and_nothing_else(
     _, asked, language, body = server.seen[0]
     assert asked == path
     assert language == (None if path.endswith(("masks", "special-points")) else "en")
+    if language is not None:
+        parts = [*parts, 'name="lang"\r\n\r\nen\r\n']
     for part in ['name="image"; filename="photo"', "photo bytes", *parts]:
         assert part in body.decode()
     assert body.count(b"Content-Disposition") == 1 + sum('name="' in part for part in parts)
+
+
+def test_a_language_that_is_none_is_for_the_service_to_refuse(server: Server, client: Client) -> None:
+    """As a header it would be passed over in silence."""
+    server.reply = (200, {}, envelope(0, "ok", {}))
+    client.measure(b"photo bytes", lang="français")
+    _, _, language, body = server.seen[0]
+    assert language is None
+    assert "français" in body.decode()
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_bytes_may_be_of_any_kind(server: Server, client: Client, kind: Callable[[bytes], bytes]) -> None:
+    server.reply = (200, {}, envelope(0, "ok", {}))
+    client.grow(kind(b"photo bytes"), mask=kind(b"mask bytes"))
+    body = server.seen[0][3]
+    for name, content in (("image", b"photo bytes"), ("mask", b"mask bytes")):
+        assert re.search(rb'name="%b"; filename=[^\n]+\r\n(?:[^\n]+\r\n)*\r\n%b\r\n' % (name.encode(), content), body)
+
+
+def test_an_empty_choice_is_sent_as_it_is(server: Server, client: Client) -> None:
+    """The service refuses it; None alone means all of them."""
+    server.reply = (200, {}, envelope(0, "ok", {}))
+    client.masks(b"photo", parts=[])
+    client.masks(b"photo", parts=None)
+    assert ['name="parts"' in seen[3].decode() for seen in server.seen] == [True, False]
+
+
+def test_slow_calls_may_take_longer_unless_it_is_said(server: Server, client: Client) -> None:
+    server.reply = (200, {}, envelope(0, "ok", {}))
+    told = []
+    with Client(f"http://127.0.0.1:{server.server_address[1]}", timeout_s=12.5) as brief:
+        for asked in (client, brief):
+            for call in (
+                asked.measure,
+                asked.styles,
+                asked.grow,
+                lambda photo, asked=asked: list(asked.follow_grow(photo)),
+            ):
+                call(b"photo")
+                told.append(server.patience_ms)
+    assert told == ["150000", "420000", "420000", "420000", "12500", "12500", "12500", "12500"]
+
+
+@pytest.mark.parametrize("timeout_s", [0, -1, 0.0004, 3600.1, float("nan"), float("inf")])
+def test_patience_that_the_edge_would_refuse_is_refused_at_once(timeout_s: float) -> None:
+    assert MAX_TIMEOUT_S * 1000 == MAX_PATIENCE_MS
+    with pytest.raises(ValueError, match="timeout_s must be from"):
+        Client("http://127.0.0.1:1", timeout_s=timeout_s)
 
 
 STREAM = (
