@@ -5,7 +5,8 @@ its border the photo decides. Around every place the colours of what the parser 
 a linear regression of "hair" on red, green and blue, weighted by the distance from the border (a guided filter whose
 border pixels hardly vote), once against the face and once against the background, which seldom have the same colours.
 Applied to the photo itself it gives the mask in the photo's own resolution. The less of the difference between the
-sides the colours explain, and the nearer to the rim of the band, the more the parser's border counts instead.
+sides the colours explain, the nearer to the rim of the band, and the surer the parser is of skin, the more the parser's
+border counts instead.
 
 Set on ten grey studio portraits whose hair can be keyed out of the background, on twenty pictures composed of those
 keys and cluttered backgrounds, and on the means over the outlines of `bench.portraits.hair_outlines`. Where the hair
@@ -39,8 +40,11 @@ COLOUR_NOISE = 3e-4
 """Variance that is added to that of the colours (0 to 1): keeps the regression finite on flat areas."""
 STRETCH = 0.8
 """The mask is full where a colour has gone this share of the way from the one side's mean to the other's."""
-SOFT = 0.015
+SOFT = 0.01
 """Half the width of the parser's border where colours say nothing, in mesh heights."""
+SURE = 4
+"""Power of skin's probability in which the parser decides alone, against the face: a cheek in shade has the colours of
+hair in the light; strands at the temples lie where the parser is less sure."""
 SIDES_MEET = 0.04
 """Half the width of the band in which face and background both count, in mesh heights."""
 LEAST_PX = 150
@@ -50,6 +54,7 @@ _NOT_HAIR = (
     *(Label.LEFT_EAR, Label.RIGHT_EAR, Label.EYEGLASSES),
 )
 """What lies so near to the hair and may have its colour: there the parser decides alone."""
+_SKIN = (Label.SKIN, Label.NECK)
 _LEAST_EXPLAINED = 1e-3
 _REDUCE = 4
 _ROWS = 256
@@ -101,10 +106,11 @@ def hair_matte(rgb: RgbImage, parsing: ParsingMap) -> HairMatte:
     pixels = (sample(rgb, parsing.photo_from_map, len(hair)) / np.float32(255)).astype(np.float32)
     votes = (BORDER_WEIGHT + (1 - BORDER_WEIGHT) * depth**2).astype(np.float32)
     votes *= in_picture(parsing.photo_from_map, len(hair), rgb)
-    ours = 1 - parsing.probabilities[list(_NOT_HAIR)].sum(axis=0)
-    to_face = np.clip(0.5 + (_distance_to(background) - _distance_to(face)) / (2 * SIDES_MEET), 0, 1)
+    to_background = 1 - parsing.probabilities[list(_NOT_HAIR)].sum(axis=0)
+    to_face = to_background * (1 - parsing.probabilities[list(_SKIN)].sum(axis=0) ** SURE)
+    nearer_face = np.clip(0.5 + (_distance_to(background) - _distance_to(face)) / (2 * SIDES_MEET), 0, 1)
     coefficients = np.zeros((*hair.shape, 4), dtype=np.float32)
-    for side, share in ((face, to_face), (background, 1 - to_face)):
+    for side, share, ours in ((face, nearer_face, to_face), (background, 1 - nearer_face, to_background)):
         slope, middle, explained = _regression(pixels, hair.astype(np.float32), votes * (hair | side))
         trust = np.clip(explained, 0, 1) ** 2 * (1 - depth**2) * ours
         steepness = trust / (STRETCH * np.maximum(explained, _LEAST_EXPLAINED))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import cv2
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.conftest import studio_portrait
 from tests.vision.conftest import photo_of, resized
 from vision.hair_mask import HairMatte, hair_alpha, hair_matte
 from vision.landmarks import LandmarkDetector
@@ -163,3 +167,24 @@ def test_a_studio_portraits_curls_are_dark_and_what_is_left_is_not(
         return float((mask ^ dark).sum() / dark.sum())
 
     assert missed(hair[top] > 0.5) < 0.6 * missed(parsers[top])
+
+
+JAW = (132, 58, 172, 136, 150, 149, 176, 148, 152, 377, 400, 378, 379, 365, 397, 288, 361)
+"""Points of the mesh along the jaw, from ear lobe to ear lobe."""
+
+
+@pytest.mark.models
+@pytest.mark.parametrize("person", [2, 3, 8, 9])
+def test_a_lit_cheek_is_no_hair(
+    person: int, detector: LandmarkDetector, parser: OnnxParser, read_rgb: Callable[[Path], RgbImage]
+) -> None:
+    """Hair hangs beside the jaw, which is in shade there and as dark as hair in the light."""
+    photo = photo_of(resized(read_rgb(studio_portrait(person)), 1024))
+    landmarks = detector.find(photo.rgb)[0]
+    hair = hair_alpha(photo.rgb, parse(photo, landmarks, parser, lambda: None))
+    jaw = landmarks.points[list(JAW)]
+    below_the_ears = cv2.fillPoly(np.zeros(hair.shape, np.uint8), [np.rint(jaw).astype(np.int32)], 1) > 0
+    grey = cv2.cvtColor(photo.rgb, cv2.COLOR_RGB2GRAY)
+    cheek_x, cheek_y = np.rint(landmarks.points[[205, 425]]).astype(int).T
+    lit = grey > grey[cheek_y, cheek_x].min() / 2
+    assert (hair[below_the_ears & lit] > 0.25).mean() < 0.008
