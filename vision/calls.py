@@ -93,6 +93,10 @@ class DesignRule:
     high: float | None
     unit: str
     """`mm`, `deg` or `ratio`."""
+    certain: bool = True
+    """Whether the 95 % interval of the value leaves no doubt that it is kept, or not."""
+    source: str = ""
+    """Where the limits come from: a publication, or this project's own choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +112,13 @@ class HairlineDesign:
     height: Measurement
     """Glabella to the mid-frontal point."""
     area_cm2: float | None
-    """Between design and present hairline; None without a scale or a present hairline."""
+    """Between design and present hairline; None without a scale or a present hairline, and of a child."""
     area_interval_cm2: Interval | None
     grafts: int | None
     """For `density_per_cm2`; None without an area."""
     density_per_cm2: float
     rules: tuple[DesignRule, ...]
+    """None of a child's."""
     regions: tuple[Points, ...]
     """What hair would have to grow on: closed polygons (N, 2) between the curve and the present hair (on a head without
     a hairline, up to where the photo still shows scalp). Empty when the present hair reaches the design everywhere."""

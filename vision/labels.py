@@ -88,6 +88,9 @@ WARNING: Mapping[str, Words] = {
     "PUPILLARY_DISTANCE_DOUBTFUL": Words(
         "所给瞳距与虹膜不符，请核对", "The pupillary distance given contradicts the irises: check it"
     ),
+    "HEAD_TILTED": Words(
+        "头部上仰或低垂，高度不准，请平视重拍", "Head tilted up or down: heights uncertain, retake level"
+    ),
     "GLASSES": Words("佩戴眼镜，区间较宽", "Glasses: wider interval"),
 }
 """Warnings that belong on the picture, by `PhotoWarning.reason`; others stand in the answer alone."""
@@ -117,7 +120,10 @@ NO_AREA: Mapping[HairlineState, Words] = {
     HairlineState.NONE: Words("照片中未见发际线，未估算面积", "No hairline in the photo: no area estimated"),
 }
 """Why a picture of a design tells no area, by the state of the trichion."""
+NO_AREA_CHILD = Words("儿童：不估算面积和移植量", "Child: neither area nor grafts are estimated")
 RULES_BROKEN = Words("未满足：{}", "Not kept: {}")
+RULES_UNCERTAIN = Words("误差范围内：{}", "Within the error: {}")
+"""Rules of which the error of millimetres leaves open whether they are kept."""
 RULE: Mapping[str, Words] = {
     "glabella_distance": Words("距眉间高度", "height above glabella"),
     "upper_court": Words("上庭比例", "upper third"),
@@ -158,8 +164,17 @@ def grafts(count: int, density_per_cm2: float, lang: Lang) -> str:
 
 def broken(rules: Sequence[DesignRule], lang: Lang) -> str:
     """The rules that a design does not keep; empty when it keeps all."""
-    names = [RULE[rule.name](lang) for rule in rules if not rule.kept]
-    return RULES_BROKEN(lang).format(LIST_SEPARATOR(lang).join(names)) if names else ""
+    return _rules(RULES_BROKEN, [rule for rule in rules if rule.certain and not rule.kept], lang)
+
+
+def uncertain(rules: Sequence[DesignRule], lang: Lang) -> str:
+    """The rules that a design may keep or not; empty when none is near its limit."""
+    return _rules(RULES_UNCERTAIN, [rule for rule in rules if not rule.certain], lang)
+
+
+def _rules(words: Words, rules: Sequence[DesignRule], lang: Lang) -> str:
+    names = [RULE[rule.name](lang) for rule in rules]
+    return words(lang).format(LIST_SEPARATOR(lang).join(names)) if names else ""
 
 
 def share(ratio: float) -> str:

@@ -1,4 +1,10 @@
-"""Published norms the measurements are compared with. Adults only; nothing here is used to compute anything."""
+"""Published norms the measurements are compared with. Adults only; nothing here is used to compute anything.
+
+Every figure was looked up: courts and widths in table 9 of the paper named, which was read without its text, so of whom
+they are is not said here; the eyes in Jayaratne's table 2; the Japanese means in Kashiyama's abstract, the pupils in
+Dodgson's. Studies differ: between the inner corners of the eyes the two have 32 and 40 mm, and both are told. Heights
+are distances between two points there, and heights in a frontal view here (`vision.anthropometry`).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +12,7 @@ from collections.abc import Mapping
 
 from vision.types import Norm
 
-COURTS = "Maxillofac Plast Reconstr Surg 41 (2019), doi:10.1186/s40902-019-0191-7, table 9, mean ± 1 SD"
+COURTS = "Maxillofacial Plastic and Reconstructive Surgery (2019), doi:10.1186/s40902-019-0191-7, table 9, mean ± 1 SD"
 HONG_KONG = "Jayaratne et al., BioMed Res Int (2013) 821428, stereophotogrammetry, mean ± 1 SD"
 KASHIYAMA = "Kashiyama et al., Plast Reconstr Surg Glob Open 9 (2021) e3751, means"
 DODGSON = "Dodgson, Proc SPIE 5291 (2004) 36, the vast majority of adults"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from vision.head import USUAL_PITCH_DEG
 from vision.perspective import NEAR_MM, camera_mm
 from vision.scale import GLASSES_SHARE, glasses_share
-from vision.types import FaceLandmarks, Label, ParsingMap, Photo, PhotoWarning
+from vision.types import FaceLandmarks, Label, ParsingMap, Photo, PhotoWarning, Pose
 
+CHILD = "CHILD"
+"""The reason of the warning by which other parts know a child."""
 CHILD_IRIS_SHARE = 0.24
 """Iris diameter over pupillary distance. The iris is full-grown at two, the distance is not: 11.7 mm over 49 mm. Adults
 of the test pictures 0.18 to 0.22, the infant 0.27."""
@@ -21,6 +24,10 @@ the test pictures 0.66 to 0.90 (mean 0.78), the boy 0.60."""
 PEOPLES_IRIS_SHARE = (0.075, 0.115)
 """Iris diameter over face width: 11.7 mm over 100 mm in infants, over 150 in the broadest adults. Outside of it the
 eyes are not those of a person: painted, drawn, a doll's. People of the test pictures 0.081 to 0.109."""
+UNTILTED_PITCH_DEG = (USUAL_PITCH_DEG - 12, USUAL_PITCH_DEG + 12)
+"""Beyond it heights on the forehead are wrong by several millimetres: the mesh shrinks how far a head nods
+(`vision.anthropometry.PITCH_SHRINKS`). Portraits and selfies of adults at hand are told as -3 to 17 degrees, and as -10
+the one that was taken from below."""
 ONE_TONE = 0.03
 """Interquartile range of the skin's brightness over its median: below it nothing is shaded, as in flat drawings. People
 of the test pictures 0.13 and more, overexposed 0.06."""
@@ -34,8 +41,8 @@ _FROM_EDGE = 9
 
 
 def find_warnings(photo: Photo, landmarks: FaceLandmarks, parsing: ParsingMap) -> tuple[PhotoWarning, ...]:
-    """CHILD, PERSPECTIVE, NOT_A_PHOTO and GLASSES, where they hold; each once at most."""
-    found = list(_of_proportions(landmarks))
+    """CHILD, PERSPECTIVE, NOT_A_PHOTO, HEAD_TILTED and GLASSES, where they hold; each once at most."""
+    found = [*_of_proportions(landmarks), *_of_pose(landmarks.pose)]
     if (tones := _skin_tones(photo, parsing)) < ONE_TONE and all(given.reason != "NOT_A_PHOTO" for given in found):
         found.append(_warning("NOT_A_PHOTO", tones, ONE_TONE))
     if (share := glasses_share(landmarks, parsing)) > GLASSES_SHARE:
@@ -51,14 +58,26 @@ def _of_proportions(landmarks: FaceLandmarks) -> Iterator[PhotoWarning]:
     midface_share = _distance(spatial, _NOSE_ROOT, _SUBNASALE) / pupils
     face_width = _distance(spatial, *_ZYGIA)
     if iris_share > CHILD_IRIS_SHARE:
-        yield _warning("CHILD", iris_share, CHILD_IRIS_SHARE)
+        yield _warning(CHILD, iris_share, CHILD_IRIS_SHARE)
     elif midface_share < CHILD_MIDFACE_SHARE:
-        yield _warning("CHILD", midface_share, CHILD_MIDFACE_SHARE)
+        yield _warning(CHILD, midface_share, CHILD_MIDFACE_SHARE)
     if (distance_mm := camera_mm(landmarks)) < NEAR_MM:
         yield PhotoWarning("PERSPECTIVE", round(distance_mm, -1), NEAR_MM, "mm")
     low, high = PEOPLES_IRIS_SHARE
     if not low <= (share := iris / face_width) <= high:
         yield _warning("NOT_A_PHOTO", share, low if share < low else high)
+
+
+def _of_pose(pose: Pose) -> Iterator[PhotoWarning]:
+    low, high = UNTILTED_PITCH_DEG
+    if not low <= pose.pitch_deg <= high:
+        limit = low if pose.pitch_deg < low else high
+        yield PhotoWarning("HEAD_TILTED", round(pose.pitch_deg, 1), limit, "deg")
+
+
+def is_child(warnings: Iterable[PhotoWarning]) -> bool:
+    """Whether what holds for adults does not hold."""
+    return any(warning.reason == CHILD for warning in warnings)
 
 
 def _skin_tones(photo: Photo, parsing: ParsingMap) -> float:

@@ -83,6 +83,31 @@ def test_a_turned_head_measures_the_same(yaw_deg: float, pitch_deg: float) -> No
     assert after[ANGLE].angle_deg == pytest.approx(before[ANGLE].angle_deg, rel=1e-6)
 
 
+def test_heights_of_a_nodding_head_are_less_certain() -> None:
+    """Where there is depth between their ends; widths are not."""
+
+    def pose_mm(name: str, pitch_deg: float) -> float:
+        face = turned(0.0, pitch_deg)
+        causes = measure_face(face, hairline_of(face), scale_of())[name].causes_mm
+        assert causes is not None
+        return causes.pose_mm
+
+    assert pose_mm("mid_frontal_height", -12.0) > pose_mm("mid_frontal_height", 7.0) + 2
+    assert pose_mm("thirds.lower", 22.0) > pose_mm("thirds.lower", 7.0) + 2
+    assert pose_mm("face_width", -12.0) == pytest.approx(pose_mm("face_width", 7.0), rel=0.2)
+
+
+def test_trichion_to_glabella_grows_when_a_head_from_below_is_put_upright() -> None:
+    """The forehead recedes: from below it looks shorter than it is."""
+    face = turned(0.0, -10.0)
+    hairline = hairline_of(face)
+    assert hairline.trichion
+    seen_px = float(np.hypot(*(face.points[9] - (hairline.trichion.x_px, hairline.trichion.y_px))))
+    found = measure_face(face, hairline, scale_of())["mid_frontal_height"].px
+    assert found is not None
+    assert found > 1.05 * seen_px
+
+
 def test_a_mirror_swaps_left_and_right() -> None:
     face = laid(roll_deg=6)
     other = mirrored(face)

@@ -97,6 +97,20 @@ def test_warnings_do_not_depend_on_the_photos_size(detector: LandmarkDetector, r
     ]
 
 
+@pytest.mark.parametrize(("pitch_deg", "limit"), [(-5.2, -5.0), (-4.8, None), (7.0, None), (18.8, None), (19.2, 19.0)])
+def test_a_head_that_nods_far_earns_a_warning(
+    pitch_deg: float, limit: float | None, detector: LandmarkDetector, read_rgb: ReadRgb
+) -> None:
+    face = landmarks_of(studio_portrait(2), detector, read_rgb)
+    tilted = replace(face, pose=replace(face.pose, pitch_deg=pitch_deg))
+    found = [warning for warning in find_warnings(SHADED, tilted, BARE_EYED) if warning.reason == "HEAD_TILTED"]
+    assert found == ([] if limit is None else [PhotoWarning("HEAD_TILTED", pitch_deg, limit, "deg")])
+
+
+def test_a_portrait_from_below_is_called_tilted(portraits: Path, detector: LandmarkDetector, read_rgb: ReadRgb) -> None:
+    assert "HEAD_TILTED" in reasons(landmarks_of(portraits / "synthetic_10.jpg", detector, read_rgb))
+
+
 def test_glasses_earn_a_warning(detector: LandmarkDetector, read_rgb: ReadRgb) -> None:
     face = landmarks_of(studio_portrait(2), detector, read_rgb)
     spectacled = replace(BARE_EYED, probabilities=BARE_EYED.probabilities.copy())

@@ -100,7 +100,7 @@ def design(style: Style) -> HairlineDesign:
         area_interval_cm2=Interval(11.0, 14.0),
         grafts=500,
         density_per_cm2=40.0,
-        rules=(DesignRule("glabella_distance", True, 60.0, 55.0, 80.0, "mm"),),
+        rules=(DesignRule("glabella_distance", True, 60.0, 55.0, 80.0, "mm", source="our own"),),
         regions=(curve,),
     )
 

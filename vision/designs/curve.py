@@ -1,7 +1,7 @@
 """From a shape of the catalogue to a smooth curve in face coordinates (`vision.designs.forehead`).
 
 A uniform cubic B-spline over the shape's control points: continuous to the second derivative, never further out than
-its control polygon, symmetric about the midline by construction.
+its control polygon. Both halves are the same shape; each ends in the temporal hair of its own side.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ BASIS = np.array([[1, 4, 1, 0], [-3, 0, 3, 0], [3, -6, 3, 0], [-1, 3, -3, 1]]) /
 
 @dataclass(frozen=True, slots=True)
 class TempleEnd:
-    """Where a design ends in the temporal hair, in face coordinates; the same on both sides."""
+    """Where a design ends in the temporal hair of one side, in face coordinates."""
 
     width: float
+    """Distance from the midline."""
     height: float
 
 
-def design_curve(shape: Shape, mid_height: float, end: TempleEnd) -> Points:
+def design_curve(shape: Shape, mid_height: float, right: TempleEnd, left: TempleEnd) -> Points:
     """(N, 2), the curve from the subject's right (negative) to the left, through (0, `mid_height`) in its middle."""
-    half = _control_points(shape, mid_height, end)
-    mirrored = np.vstack([half[:0:-1] * (-1, 1), half])
-    return spline(mirrored)
+    halves = [_control_points(shape, mid_height, end) for end in (right, left)]
+    return spline(np.vstack([halves[0][:0:-1] * (-1, 1), halves[1]]))
 
 
 def _control_points(shape: Shape, mid_height: float, end: TempleEnd) -> Points:

@@ -18,6 +18,7 @@ from vision.designs.present import present_line
 from vision.designs.rules import on_hair
 from vision.drawing import Picture, Wash, render
 from vision.face_labels import FaceView
+from vision.photo_warnings import is_child
 from vision.png import encode_png
 from vision.sheet import SOFT, TEAL, WHITE, Line, Sheet
 from vision.types import EncodedImage, Facts, HairlineState, Lang, Points
@@ -102,11 +103,13 @@ def _rows(
     if design.area_cm2 and design.area_interval_cm2 is not None and design.grafts is not None:
         head.append(Item(Line(labels.area(design.area_cm2, design.area_interval_cm2, lang), text, WHITE)))
         head.append(Item(Line(labels.grafts(design.grafts, design.density_per_cm2, lang), text, WHITE)))
+    elif is_child(facts.warnings):
+        notes.append(labels.NO_AREA_CHILD(lang))
     elif design.area_cm2 is not None:
         notes.append(labels.NOTHING_TO_FILL(lang))
     elif facts.scale.mm_per_px is not None or facts.hairline.status is not HairlineState.OBSERVED:
         notes.append(labels.NO_AREA[facts.hairline.status](lang))
-    notes += [note for note in [labels.broken(design.rules, lang)] if note]
+    notes += [note for note in (labels.broken(design.rules, lang), labels.uncertain(design.rules, lang)) if note]
     legend = [curve_item(labels.DESIGN(lang), WHITE, sheet)]
     if inside:
         legend.append(curve_item(labels.DESIGN_ON_HAIR(lang), WHITE, sheet, (DASHES[0] * text, DASHES[1] * text)))

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 import numpy as np
 
 from vision.anthropometry import measure_face
-from vision.calls import DesignOptions, HairlineDesign, HairlineHeight, Sex, Style
+from vision.calls import DesignOptions, DesignRule, HairlineDesign, HairlineHeight, Sex, Style
 from vision.designs.area import Region, area_interval_cm2, find_regions, surface_mm2
-from vision.designs.catalogue import SHAPES
+from vision.designs.catalogue import SHAPES, Shape
 from vision.designs.curve import USUAL_END_WIDTH, TempleEnd, design_curve
 from vision.designs.forehead import Forehead
 from vision.designs.present import PresentLine, present_line
-from vision.designs.rules import GLABELLA_MM, judge
+from vision.designs.rules import GLABELLA_MM, MmScale, judge
+from vision.head import Array
+from vision.photo_warnings import is_child
 from vision.types import Facts, Hairline, HairlinePoint, HairlineState, Interval, Measurement, Points
 
 UPPER_OF_MIDDLE: Mapping[Sex, float] = {Sex.FEMALE: 0.85, Sex.MALE: 0.95, Sex.UNSPECIFIED: 0.90}
@@ -69,19 +71,21 @@ class _Fitting:
         self.present = present_line(facts, self.forehead)
         mm_per_px = facts.scale.mm_per_px
         self.unit_mm = None if mm_per_px is None else mm_per_px * self.forehead.unit_px
-        self.front = front_height(self.forehead, self.present, self.unit_mm, options.sex, options.height)
+        self.of_child = is_child(facts.warnings)
+        # Adults' millimetres put no child's line anywhere; their proportions come nearer.
+        adults_mm = None if self.of_child else self.unit_mm
+        self.front = front_height(self.forehead, self.present, adults_mm, options.sex, options.height)
 
     def design(self, style: Style) -> HairlineDesign:
         """One style."""
         shape, forehead, present = SHAPES[style], self.forehead, self.present
-        curve = design_curve(shape, self.front - shape.peak_depth, temple_end(present, self.front))
+        curve = design_curve(shape, self.front - shape.peak_depth, *temple_ends(present, self.front))
         placed = forehead.to_photo(curve)
-        half = curve[len(curve) // 2 :]
-        temple_height = float(np.interp(1.0, half[:, 0], half[:, 1]))
-        left, right = forehead.to_photo(np.array([[1.0, temple_height], [-1.0, temple_height]]))
+        temple_heights = np.interp([1.0, -1.0], *curve.T)
+        left, right = forehead.to_photo(np.column_stack([[1.0, -1.0], temple_heights]))
         height = _height(placed, self.facts)
         regions = find_regions(curve, present)
-        area_cm2, interval = self._area(half, regions, height)
+        area_cm2, interval = self._area(temple_heights, regions, height)
         density = self.options.density_per_cm2
         return HairlineDesign(
             style=style,
@@ -94,33 +98,47 @@ class _Fitting:
             area_interval_cm2=interval,
             grafts=None if area_cm2 is None else round(area_cm2 * density),
             density_per_cm2=density,
-            rules=judge(
-                curve, shape, self.options.sex, present, middle_court=forehead.middle_court, unit_mm=self.unit_mm
-            ),
+            rules=() if self.of_child else self._rules(curve, shape, height),
             regions=tuple(forehead.to_photo(region.outline) for region in regions),
         )
 
+    def _rules(self, curve: Points, shape: Shape, height: Measurement) -> tuple[DesignRule, ...]:
+        scale = None
+        if self.unit_mm is not None and height.mm and height.causes_mm:
+            scale = MmScale(self.unit_mm, height.causes_mm.total_mm / height.mm)
+        middle_court = self.forehead.middle_court
+        return judge(curve, shape, self.options.sex, self.present, middle_court=middle_court, scale=scale)
+
     def _area(
-        self, half: Points, regions: list[Region], height: Measurement
+        self, temple_heights: Array, regions: list[Region], height: Measurement
     ) -> tuple[float, Interval] | tuple[None, None]:
-        """In cm², with its interval; None without a scale, or where the present line is not seen all along."""
-        if self.unit_mm is None or not _is_known(half, self.present):
+        """In cm², with its interval.
+
+        None of a child, without a scale, or where the present line is not seen all along.
+        """
+        if self.of_child or self.unit_mm is None or not _is_known(temple_heights, self.present):
             return None, None
         area_cm2 = surface_mm2(regions, self.forehead, self.unit_mm / self.forehead.unit_px) / 100
         interval = area_interval_cm2(area_cm2, regions, height, edge_sd=self.present.edge_sd, unit_mm=self.unit_mm)
         return area_cm2, interval
 
 
-def temple_end(present: PresentLine, front: float) -> TempleEnd:
-    """Where a design whose front lies at `front` ties into the temporal hair, or usually would, if that is not seen."""
+def temple_ends(present: PresentLine, front: float) -> tuple[TempleEnd, TempleEnd]:
+    """Where a design whose front lies at `front` ties into the temporal hair, on the subject's right and left.
+
+    Where that is not seen on one side, as on the other; where on neither, as usual.
+    """
     height = END_SHARE * front
-    width = present.width_at(height)
-    return TempleEnd(float(np.clip(USUAL_END_WIDTH if width is None else width, *END_WIDTH_LIMITS)), height)
+    right, left = (present.width_at(height, side) for side in (-1.0, 1.0))
+    either = left if right is None else right
+    widths = [either if width is None else width for width in (right, left)]
+    ends = [float(np.clip(USUAL_END_WIDTH if width is None else width, *END_WIDTH_LIMITS)) for width in widths]
+    return TempleEnd(ends[0], height), TempleEnd(ends[1], height)
 
 
-def _is_known(half: Points, present: PresentLine) -> bool:
+def _is_known(temple_heights: Array, present: PresentLine) -> bool:
     """Whether hair is seen all along the front, from temple to temple: else nobody knows what there is to fill."""
-    reach = float(np.degrees(np.arctan2(1.0, np.interp(1.0, half[:, 0], half[:, 1]))))
+    reach = float(np.degrees(np.arctan2(1.0, temple_heights.min())))
     return bool(present.hair_at(np.arange(-reach, reach, 1.0)).all())
 
 

@@ -46,16 +46,17 @@ class PresentLine:
         found: NDArray[np.bool_] = self._between(angle_deg, self.is_hair.astype(np.float64)) == 1.0
         return found
 
-    def width_at(self, height: float) -> float | None:
-        """Distance of the hair from the midline at a height above the glabella, mean of the sides where it is seen."""
-        found = []
-        for side in (1.0, -1.0):
-            beside = self.is_hair & (side * self.points[:, 0] > 0)
-            widths, heights = np.abs(self.points[beside, 0]), self.points[beside, 1]
-            if beside.any() and heights.min() - LOWER <= height <= heights.max():
-                order = np.argsort(heights)
-                found.append(float(np.interp(height, heights[order], widths[order])))
-        return float(np.mean(found)) if found else None
+    def width_at(self, height: float, side: float) -> float | None:
+        """Distance of the hair from the midline at a height above the glabella; None where it is not seen.
+
+        `side` is 1 for the subject's left, -1 for the right.
+        """
+        beside = self.is_hair & (side * self.points[:, 0] > 0)
+        widths, heights = np.abs(self.points[beside, 0]), self.points[beside, 1]
+        if not beside.any() or not heights.min() - LOWER <= height <= heights.max():
+            return None
+        order = np.argsort(heights)
+        return float(np.interp(height, heights[order], widths[order]))
 
     def _between(self, angle_deg: Array, values: Array) -> Array:
         if self.angle_deg.size < 2:

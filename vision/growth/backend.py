@@ -28,6 +28,8 @@ class GrowthReason(StrEnum):
     """This worker's configuration grows nothing."""
     NOTHING_TO_GROW = "NOTHING_TO_GROW"
     """The present hair reaches the design everywhere, or fills the region already."""
+    CHILD = "CHILD"
+    """Nothing is grown on a child."""
     NO_OWN_HAIR = "NO_OWN_HAIR"
     """Too little of the person's own hair is in the photo to take colour and texture from."""
     NOT_CONVINCING = "NOT_CONVINCING"

@@ -35,6 +35,7 @@ from vision.growth.proof import convincing, prove
 from vision.growth.region import MarkedRegion, check_region
 from vision.growth.scene import job_for_design, job_for_region, landmarks_of, scene_of
 from vision.parsing import CROPS
+from vision.photo_warnings import is_child
 from vision.types import (
     EncodedImage,
     FaceLandmarks,
@@ -158,7 +159,7 @@ def grow_styles(facts: Facts, options: GrowStylesOptions, growth: Growth, emit: 
         growth.progress.step()
     scene = scene_of(facts, side_px)
     for made, each in enumerate(drawn):
-        grown = growth.grow(_design_job(scene, each.design, seed), len(drawn) - made)
+        grown = growth.grow(_of_adult(facts, _design_job(scene, each.design, seed)), len(drawn) - made)
         emit(StyleGrowth(each, grown.image, grown.reason, grown.proof))
     return GrowthSummary(facts, seed, growth.backend, facts.warnings)
 
@@ -176,7 +177,7 @@ def grow_region(
     marked = fitting(
         lambda side: draw_marked(facts, region, options.lang, side), _alone, side_px, most_bytes=RESULT_BYTES
     )
-    grown = growth.grow(lambda timeout_s: job_for_region(scene, region.mask, seed, timeout_s))
+    grown = growth.grow(_of_adult(facts, lambda timeout_s: job_for_region(scene, region.mask, seed, timeout_s)))
     area_cm2 = region.area_cm2(facts.scale.mm_per_px)
     emit(RegionGrowth(marked, grown.image, grown.reason, region.area_px2, area_cm2, grown.proof))
     return GrowthSummary(facts, seed, growth.backend, facts.warnings)
@@ -192,6 +193,15 @@ def _alone(image: EncodedImage) -> tuple[EncodedImage]:
 
 def _design_job(scene: GrowthScene, design: HairlineDesign, seed: int) -> MakeJob:
     return lambda timeout_s: job_for_design(scene, design, seed, timeout_s)
+
+
+def _of_adult(facts: Facts, make_job: MakeJob) -> MakeJob:
+    """The same, that refuses children: nothing is grown on them."""
+
+    def refuse(_timeout_s: float | None) -> GrowthJob:
+        raise GrowthUnavailableError(GrowthReason.CHILD)
+
+    return refuse if is_child(facts.warnings) else make_job
 
 
 def _seed(given: int | None) -> int:

@@ -73,7 +73,14 @@ def to_design(design: HairlineDesign) -> hairlines_pb2.HairlineDesign:
         density_per_cm2=design.density_per_cm2,
         rules=[
             hairlines_pb2.DesignRule(
-                name=rule.name, kept=rule.kept, value=rule.value, low=rule.low, high=rule.high, unit=rule.unit
+                name=rule.name,
+                kept=rule.kept,
+                value=rule.value,
+                low=rule.low,
+                high=rule.high,
+                unit=rule.unit,
+                certain=rule.certain,
+                source=rule.source,
             )
             for rule in design.rules
         ],

@@ -23,7 +23,8 @@ styles = st.sampled_from(Style)
 
 
 def curve_of(style: Style, front: float = FRONT, end_width: float = 1.3) -> Points:
-    return design_curve(SHAPES[style], front - SHAPES[style].peak_depth, TempleEnd(end_width, END_SHARE * front))
+    end = TempleEnd(end_width, END_SHARE * front)
+    return design_curve(SHAPES[style], front - SHAPES[style].peak_depth, end, end)
 
 
 def height_at(curve: Points, width: float) -> float:

@@ -19,7 +19,7 @@ from vision.designs.forehead import Forehead, polar
 from vision.designs.present import present_line
 from vision.face_points import MESH_POINTS
 from vision.forehead_surface import MODEL_SD
-from vision.types import Facts, HairlineState, Points
+from vision.types import Facts, HairlineState, PhotoWarning, Points
 
 MALE = DesignOptions(sex=Sex.MALE)
 
@@ -295,3 +295,43 @@ def test_ends_tie_into_the_temporal_hair() -> None:
         end = forehead.to_face(designed(facts, style).curve)[-1]
         hair = receded(np.array([np.degrees(np.arctan2(end[0], end[1]))]))[0]
         assert np.hypot(*end) == pytest.approx(hair, abs=0.05) or end[0] == pytest.approx(1.55)
+
+
+def test_each_end_ties_into_the_hair_of_its_own_side() -> None:
+    """Narrower temples on the subject's right."""
+
+    def aslant(angle_deg: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(receded(angle_deg) * np.where(angle_deg < -50, 0.85, 1.0), dtype=np.float64)
+
+    facts = facts_of(radius=aslant)
+    curve = Forehead(facts.landmarks).to_face(designed(facts).curve)
+    for end in (curve[0], curve[-1]):
+        hair = aslant(np.array([np.degrees(np.arctan2(end[0], end[1]))]))[0]
+        assert np.hypot(*end) == pytest.approx(hair, abs=0.05)
+    assert curve[-1, 0] > -curve[0, 0] + 0.1
+    middle = np.abs(curve[:, 0]) < 0.3
+    np.testing.assert_allclose(curve[middle][::-1] * (-1, 1), curve[middle], atol=1e-6)  # the front is one
+
+
+# Whom it is for.
+
+CHILD = PhotoWarning("CHILD", 0.27, 0.24, "ratio")
+
+
+@pytest.mark.parametrize("sex", Sex)
+def test_a_child_gets_a_design_but_no_numbers_and_rules_of_adults(sex: Sex) -> None:
+    facts = replace(facts_of(), warnings=(CHILD,))
+    for design in design_hairlines(facts, DesignOptions(sex=sex)):
+        assert (design.area_cm2, design.area_interval_cm2, design.grafts) == (None, None, None)
+        assert design.rules == ()
+        assert design.regions  # still drawn
+        assert design.height.mm is not None
+
+
+def test_a_childs_line_is_not_lifted_to_an_adults_height() -> None:
+    """A middle court of 47 mm: adults' limits in millimetres would put the line at 60."""
+    small = facts_of(radius=lambda angle: np.full(angle.shape, 2.3), scale=scale_of(0.135))
+    assert designed(small).height.mm == pytest.approx(60.0, abs=0.5)
+    height = designed(replace(small, warnings=(CHILD,))).height.mm
+    assert height is not None
+    assert height < 47

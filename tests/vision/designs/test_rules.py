@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from tests.vision.designs.designed_faces import MM_PER_PX, facts_of, full
-from tests.vision.measured_faces import straight
+from tests.vision.designs.designed_faces import MM_PER_PX, facts_of, full, receded
+from tests.vision.measured_faces import scale_of, straight
 from vision import labels
 from vision.calls import DesignOptions, DesignRule, HairlineDesign, HairlineHeight, Sex, Style
 from vision.designs import design_hairlines
-from vision.types import Facts, Points
+from vision.designs.forehead import Forehead
+from vision.types import Facts, Lang, Points
 
 NAMES = {
     "glabella_distance": "mm",
@@ -61,6 +63,39 @@ def test_distance_from_the_glabella() -> None:
         # Only a peak may reach below the limit of the front.
         assert rule.low is not None
         assert (rule.low < 50.0) == (style is Style.WIDOWS_PEAK)
+
+
+@pytest.mark.parametrize(("mm_per_px", "certain"), [(0.18, False), (0.15, True)])
+def test_what_the_error_of_millimetres_leaves_open_is_called_so(mm_per_px: float, certain: bool) -> None:
+    """A line of its own at 48 mm, 50 being the limit, and one at 40; both give or take 8 %."""
+    facts = facts_of(radius=full, scale=scale_of(mm_per_px))
+    rule = rules_of(by_style(facts, Sex.FEMALE)[Style.ROUND])["glabella_distance"]
+    assert not rule.kept
+    assert rule.certain is certain
+    assert (labels.RULE["glabella_distance"].en in labels.broken([rule], Lang.EN)) is certain
+    assert (labels.RULE["glabella_distance"].en in labels.uncertain([rule], Lang.EN)) is not certain
+
+
+def test_shapes_are_certain_and_every_rule_says_where_it_comes_from() -> None:
+    for design in by_style(facts_of(), Sex.MALE).values():
+        for rule in design.rules:
+            assert rule.certain or rule.unit == "mm"
+            assert rule.source
+
+
+def test_of_two_temples_the_worse_one_is_judged() -> None:
+    """Hair that reaches far into one temple brings that end in; the rules say the same on whichever side it is."""
+
+    def aslant(angle_deg: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(receded(angle_deg) * np.where(angle_deg < -50, 0.85, 1.0), dtype=np.float64)
+
+    one, mirror = (
+        by_style(facts_of(radius=radius), Sex.MALE)[Style.M] for radius in (aslant, lambda angle: aslant(-angle))
+    )
+    ends = Forehead(facts_of().landmarks).to_face(one.curve)[[0, -1], 0]
+    assert abs(ends[0]) < ends[1] - 0.1
+    for name, unit in NAMES.items():
+        assert rules_of(one)[name].value == pytest.approx(rules_of(mirror)[name].value, abs=0.5), unit
 
 
 def test_a_line_below_the_limit_breaks_it() -> None:

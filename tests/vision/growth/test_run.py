@@ -14,14 +14,22 @@ import pytest
 
 from tests.vision.growth.comfyui_jobs import job as painted_job
 from tests.worker.scripted import PROOF, design, facts
-from vision.calls import GROWN_BY_DEFAULT, GrowStylesOptions, GrowthSummary, Style, StyleGrowth
+from vision.calls import (
+    GROWN_BY_DEFAULT,
+    GrowRegionOptions,
+    GrowStylesOptions,
+    GrowthSummary,
+    RegionGrowth,
+    Style,
+    StyleGrowth,
+)
 from vision.errors import CancelledCallError, PhotoError, Reason
 from vision.growth import run
 from vision.growth.backend import GrowthJob, GrowthReason, GrowthUnavailableError, NoGrowth
 from vision.growth.deadline import Deadline
 from vision.growth.run import AROUND_S, LEAST_S, Growth, grow_styles
 from vision.png import encode_png
-from vision.types import EncodedImage, Hairline, HairlineState, NoProgress, Progress, RgbImage, Stage
+from vision.types import EncodedImage, Hairline, HairlineState, NoProgress, PhotoWarning, Progress, RgbImage, Stage
 
 PICTURE = EncodedImage(b"drawn", 4, 3)
 
@@ -303,6 +311,28 @@ def test_from_a_hairline_that_nobody_sees_nothing_is_grown(state: HairlineState)
         call.run(hairline=Hairline((), state, None, 0.0))
     assert (refused.value.reason, refused.value.details) == (Reason.HAIRLINE_HIDDEN, {"hairline": state})
     assert call.told == []
+
+
+def test_on_a_child_nothing_is_grown_and_the_designs_are_there() -> None:
+    backend = Backend()
+    call = Call(backend)
+    call.run(warnings=(PhotoWarning("CHILD", 0.27, 0.24, "ratio"),))
+    assert call.reasons == ["CHILD"] * len(GROWN_BY_DEFAULT)
+    assert all(result.grown is None and result.drawn.image is PICTURE for result in call.told)
+    assert backend.jobs == []
+
+
+def test_in_a_region_marked_on_a_child_nothing_is_grown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "check_region", lambda *_: None)
+    monkeypatch.setattr(run, "draw_marked", lambda *_: PICTURE)
+    monkeypatch.setattr(run, "job_for_region", lambda *_: pytest.fail("no job is made"))
+    told: list[RegionGrowth] = []
+    backend, warnings = Backend(), (PhotoWarning("CHILD", 0.27, 0.24, "ratio"),)
+    region = SimpleNamespace(mask=None, area_px2=5.0, area_cm2=lambda _mm_per_px: 0.2)
+    run.grow_region(facts(warnings=warnings), region, GrowRegionOptions(), Call(backend).growth, told.append)  # type: ignore[arg-type]
+    (result,) = told
+    assert (result.grown, result.grown_reason, result.marked) == (None, "CHILD", PICTURE)
+    assert backend.jobs == []
 
 
 def test_on_a_bald_head_it_grows() -> None:

@@ -125,7 +125,7 @@ class StyleResult(_message.Message):
     style: _builtins.str
     """Name in the catalogue."""
     grown_reason: _builtins.str
-    """UPPER_SNAKE reason why `grown_image` is absent; empty when it is there."""
+    """UPPER_SNAKE reason why `grown_image` is absent, such as `CHILD`, `NOT_CONVINCING`; empty when it is there."""
     @_builtins.property
     def image(self) -> _common_pb2.Image:
         """The design drawn on the photo."""
@@ -332,7 +332,7 @@ class RegionResult(_message.Message):
     AREA_CM2_FIELD_NUMBER: _builtins.int
     PROOF_FIELD_NUMBER: _builtins.int
     grown_reason: _builtins.str
-    """UPPER_SNAKE reason why `grown_image` is absent; empty when it is there."""
+    """UPPER_SNAKE reason why `grown_image` is absent, such as `CHILD`, `NOT_CONVINCING`; empty when it is there."""
     area_px2: _builtins.float
     """Area of the region, in square pixels of the upright photo."""
     area_cm2: _builtins.float

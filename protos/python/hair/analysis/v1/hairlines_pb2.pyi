@@ -109,6 +109,8 @@ class DesignRule(_message.Message):
     LOW_FIELD_NUMBER: _builtins.int
     HIGH_FIELD_NUMBER: _builtins.int
     UNIT_FIELD_NUMBER: _builtins.int
+    CERTAIN_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Stable name of the rule, such as `glabella_distance`."""
     kept: _builtins.bool
@@ -121,6 +123,10 @@ class DesignRule(_message.Message):
     """Upper limit, in the unit `unit`."""
     unit: _builtins.str
     """Unit of the values: `mm`, `deg`, `ratio`."""
+    certain: _builtins.bool
+    """Whether the 95 % interval of `value` leaves no doubt of `kept`."""
+    source: _builtins.str
+    """Where the limits come from: a publication, or this project's own choice."""
     def __init__(
         self,
         *,
@@ -130,10 +136,12 @@ class DesignRule(_message.Message):
         low: _builtins.float | None = ...,
         high: _builtins.float | None = ...,
         unit: _builtins.str = ...,
+        certain: _builtins.bool = ...,
+        source: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_high", b"_high", "_low", b"_low", "_value", b"_value", "high", b"high", "low", b"low", "value", b"value"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_high", b"_high", "_low", b"_low", "_value", b"_value", "high", b"high", "kept", b"kept", "low", b"low", "name", b"name", "unit", b"unit", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_high", b"_high", "_low", b"_low", "_value", b"_value", "certain", b"certain", "high", b"high", "kept", b"kept", "low", b"low", "name", b"name", "source", b"source", "unit", b"unit", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__high: _TypeAlias = _typing.Literal["high"]  # noqa: Y015
     _WhichOneofArgType__high: _TypeAlias = _typing.Literal["_high", b"_high"]  # noqa: Y015
@@ -171,7 +179,9 @@ class HairlineDesign(_message.Message):
     style: _builtins.str
     """Name in the catalogue."""
     area_cm2: _builtins.float
-    """Area between the design and the present hairline, in cm²; absent without a scale or present hairline."""
+    """Area between the design and the present hairline, in cm²; absent without a scale or present hairline, and
+    of a child (warning `CHILD`).
+    """
     grafts: _builtins.int
     """Grafts for the stated density; absent without an area."""
     density_per_cm2: _builtins.float
@@ -202,11 +212,11 @@ class HairlineDesign(_message.Message):
 
     @_builtins.property
     def area_interval_cm2(self) -> _common_pb2.Interval:
-        """95 % interval of `area_cm2`, in cm²."""
+        """95 % interval of `area_cm2`, in cm²: of scale, hair's edge and shape of the head."""
 
     @_builtins.property
     def rules(self) -> _containers.RepeatedCompositeFieldContainer[Global___DesignRule]:
-        """Rules it keeps or breaks."""
+        """Rules it keeps or breaks; none of a child: they are adults'."""
 
     def __init__(
         self,
