@@ -14,9 +14,11 @@ from vision.growth.strands.looks import Looks
 from vision.growth.strands.moved import move_front
 from vision.growth.strands.own_hair import look_at_hair
 from vision.growth.strands.plot import survey
-from vision.growth.strands.sown import sow
-from vision.types import Progress, RgbImage
+from vision.growth.strands.sown import SOWING_STEPS, sow
+from vision.types import Progress, RgbImage, Stage
 
+STEPS = 3 + SOWING_STEPS
+"""At most: where all of it can be moved, nothing is sown."""
 LEAST_SOWN_MM2 = 2.0
 """Where the moved front leaves less than this to be done, nothing is sown."""
 
@@ -28,6 +30,7 @@ class LocalGrowth:
 
     def grow(self, job: GrowthJob, progress: Progress) -> RgbImage:
         """As `vision.growth.backend.GrowthBackend.grow`: NOTHING_TO_GROW or NO_OWN_HAIR where it cannot."""
+        progress.enter(Stage.GROWING, STEPS)
         rng = np.random.default_rng(job.seed)
         coarse, plot = survey(job)
         looks = Looks.of(coarse)

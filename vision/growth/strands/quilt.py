@@ -102,7 +102,7 @@ class Quilt:
         """
         for number, centre in enumerate(self._centres(wanted, rng)):
             if number % STEP_EVERY == 0:
-                progress.step()
+                progress.moved()
             at = np.round(self._coarse.frame.from_canvas(self._plot.frame.to_canvas(centre))).astype(np.intp)
             at = np.clip(at, 0, np.array(self._known.shape[::-1]) - 1)
             source, turn = self._choose(at, field[at[1], at[0]], rng)

@@ -50,6 +50,8 @@ SHADE = (0.05, 0.3)
 """How much darker skin is between roots, which shade it and show through: under light and under dark hair."""
 DARKER = 0.35
 SHADE_MM = 0.8
+SOWING_STEPS = 5
+"""That `sow` reports."""
 
 
 def sow(
@@ -85,9 +87,11 @@ def sow(
         rng=rng,
         progress=progress,
     )
+    progress.step()
     closed = smooth_rise(depth_mm, CLOSED_MM) * join * fullness**CLOSED_FULLNESS
     cover = 1 - (1 - strands.cover) * (1 - closed)
     dense = quilt.cover(cover > 0.02, coarse_field, noise, rng, progress)
+    progress.step()
     contrast = _contrast(plot, quilt.light)
     hair = _coloured(quilt.light * strands.tone[..., None], dense, depth_mm, contrast)
     skin = _shaded(plot, strands, contrast)

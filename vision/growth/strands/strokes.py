@@ -96,7 +96,7 @@ def draw_strands(
     stride_mm = STEP_PX * plot.mm
     for number in range(int(length.max(initial=0) / stride_mm) + 1):
         if number % STEP_EVERY == 0:
-            progress.step()
+            progress.moved()
         gone = number * stride_mm
         alive = (gone < length) & (place >= 0).all(axis=1) & (place < (width - 1, height - 1)).all(axis=1)
         place, length, thickness, tone, fan, bend = (a[alive] for a in (place, length, thickness, tone, fan, bend))
