@@ -65,14 +65,14 @@ class Rays:
         x = (centre[0] + radii * np.sin(angles)[:, None]).astype(np.float32)
         y = (centre[1] - radii * np.cos(angles)[:, None]).astype(np.float32)
         wanted = np.asarray(cv2.remap(job.region, x, y, cv2.INTER_LINEAR, borderValue=0)) > 0.5
-        some = wanted.any(axis=1)
+        some = np.asarray(wanted.any(axis=1))
         inner, outer = radii[wanted.argmax(axis=1)], radii[::-1][wanted[:, ::-1].argmax(axis=1)]
         own = _own(angles, line - centre, np.where(some, outer, np.nan))
         mm = coarse.mm / coarse.frame.step
         along_px = 2 * np.pi / RAYS * float(np.median(own))
         per_mm = 1 / (along_px * mm)
 
-        joined = _by_majority(some, np.asarray(outer + JOINED_MM / mm >= own))
+        joined = _by_majority(some, outer + JOINED_MM / mm >= own)
         raw = _closed(np.where(some & joined, np.maximum(own - inner, 0.0), 0.0), round(GAP_MM * per_mm))
         shift = _no_steeper(_lengthened(raw, round(BEYOND_MM * per_mm)), STEEPEST * along_px)
         if shift.max() * mm < LEAST_MM:
