@@ -31,6 +31,7 @@ DETAILS: Mapping[str, Mapping[str, DetailValue]] = {
     "REGION_SELF_CROSSING": {"field": "region"},
     "REGION_OUTSIDE_IMAGE": {"field": "region"},
     "REGION_EMPTY": {"field": "region"},
+    "REGION_OFF_SCALP": {"field": "region", "area_px2": 10_000, "on_scalp_px2": 0, "min_px2": 2_000},
     "REGION_TOO_LARGE": {"field": "region"},
     "REGION_TOO_FINE": {"field": "mask", "border_px": 812_400, "max_px": 163_840},
     "MASK_SIZE_DIFFERS": {"field": "mask", "width": 640, "height": 480, "photo_width": 2048, "photo_height": 2048},
@@ -66,6 +67,7 @@ def hairlines_answer() -> dict[str, Any]:
 def masks_answer() -> dict[str, Any]:
     """One mask of the same person."""
     mask = {"part": "forehead", "image_url": _url("5"), "area_px2": 281340.0, "area_mm2": 8553.93}
+    mask["area_interval_mm2"] = {"low": 7386.51, "high": 9721.35}
     return _enveloped({"masks": [mask], **_of_measuring("photo", "face", "scale")})
 
 

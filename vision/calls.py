@@ -160,6 +160,8 @@ class FaceMask:
     """In square pixels of the upright photo, whatever the size of the picture."""
     area_mm2: float | None
     """Projected on the plane of the face; None without a scale."""
+    area_interval_mm2: Interval | None = None
+    """95 %: the scale's error counts twice, and the border may lie a little farther out or in all along."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,8 @@ from vision.hair_mask import Floats, border_distance, hair_matte, in_picture
 from vision.head import GLABELLA, Array, photo_axes
 from vision.parsing import RASTER_PX, sample
 from vision.png import encode_png
-from vision.types import FaceLandmarks, Facts, HairlineState, Label, ParsingMap, Points, RgbImage
+from vision.scale import Z95
+from vision.types import FaceLandmarks, Facts, HairlineState, Interval, Label, ParsingMap, Points, RgbImage
 
 _LABELS: Mapping[FacePart, tuple[int, ...]] = {
     FacePart.SKIN: (Label.SKIN, Label.NOSE),
@@ -37,13 +38,20 @@ _LABELS: Mapping[FacePart, tuple[int, ...]] = {
 
 _UPPER_BROWS = (70, 63, 105, 66, 107, 336, 296, 334, 293, 300)
 """Points of the mesh along the upper margin of the brows, from the subject's right temple to the left one."""
+_SUBNASALE, _TOP = 2, 10
 _UPPER_OUTLINE = (21, 54, 103, 67, 109, 10, 338, 297, 332, 284, 251)
 """Points of the mesh from the right temple, at the height of the brows, over the forehead to the left one."""
 _OPEN_DEG = 6.0
 """Where no hairline is observed within so many degrees, as seen from the glabella, the forehead goes on as far as skin
-is seen."""
-_FAR = 3.0
-"""So many times farther from the glabella than the outline of the mesh is beyond any head."""
+is seen, but not beyond `USUAL_HEIGHT`: on a shaved head that would be the whole skull."""
+USUAL_HEIGHT = 1.0
+"""Where a hairline usually lies above the glabella, in heights of the middle court, glabella to subnasale: the thirds
+are alike."""
+BORDER_SD: Mapping[FacePart, float] = {FacePart.HAIR: 0.008}
+BORDER_SD_OF_OTHERS = 0.004
+"""How far a part's border may lie off all along, one standard deviation, in mesh heights. Of hair: what makes the areas
+within the outlines of `bench.portraits.hair_outlines` differ (root mean square over 25). Of the others: the scatter of
+the parser's border at nineteen marked hairlines."""
 _EYES = (
     (Label.RIGHT_EYE, (33, 7, 163, 144, 145, 153, 154, 155, 133, 173, 157, 158, 159, 160, 161, 246)),
     (Label.LEFT_EYE, (263, 249, 390, 373, 374, 380, 381, 382, 362, 398, 384, 385, 386, 387, 388, 466)),
@@ -92,12 +100,34 @@ def make_masks(facts: Facts, options: MaskOptions) -> tuple[FaceMask, ...]:
     """The masks in the order asked for; black, with no area, where there is nothing of a part."""
     parts = options.parts or tuple(FacePart)
     drawn = _Parts(facts)
-    areas = _areas_px2(facts, drawn.draw(parts, _raster_grid(facts)))
-    mm = facts.scale.mm_per_px
+    on_raster = drawn.draw(parts, _raster_grid(facts))
     return tuple(
-        FaceMask(part, encode_png(pixels), area, None if mm is None else area * mm**2)
-        for part, pixels, area in zip(parts, _pictures(facts, drawn, parts, options), areas, strict=True)
+        _face_mask(facts, part, pixels, mask)
+        for part, pixels, mask in zip(parts, _pictures(facts, drawn, parts, options), on_raster, strict=True)
     )
+
+
+def _face_mask(facts: Facts, part: FacePart, pixels: NDArray[np.uint8], on_raster: Floats) -> FaceMask:
+    """With areas from the mask that was drawn on the raster; what lies beyond the photo does not count."""
+    to_photo = facts.parsing.photo_from_map
+    px2 = float(abs(np.linalg.det(to_photo[:, :2])))
+    inside = in_picture(to_photo, len(on_raster), facts.photo.rgb)
+    area_px2 = px2 * float((on_raster * inside).sum(dtype=np.float64))
+    mm = facts.scale.mm_per_px
+    if mm is None:
+        return FaceMask(part, encode_png(pixels), area_px2, None, None)
+    border = _border_length(on_raster, inside) * RASTER_PX * BORDER_SD.get(part, BORDER_SD_OF_OTHERS)
+    half_width = float(
+        np.hypot(2 * facts.scale.causes.total_pct / 100 * area_px2, Z95 * px2 * border)  # a scale counts twice
+    )
+    interval = Interval(max(0.0, area_px2 - half_width) * mm**2, (area_px2 + half_width) * mm**2)
+    return FaceMask(part, encode_png(pixels), area_px2, area_px2 * mm**2, interval)
+
+
+def _border_length(mask: Floats, inside: Floats) -> float:
+    """In pixels of the raster, of a mask (h, w) where it lies in the photo; without single strands."""
+    down, right = np.gradient(cv2.GaussianBlur(mask, (0, 0), 1))
+    return float((np.hypot(down, right) * inside).sum(dtype=np.float64))
 
 
 def _pictures(
@@ -111,13 +141,6 @@ def _pictures(
         for picture, mask in zip(pictures, drawn.draw(parts, grid.rows(start, start + _ROWS)), strict=True):
             picture[band] = np.rint(255 * mask)
     return pictures
-
-
-def _areas_px2(facts: Facts, masks: list[Floats]) -> list[float]:
-    """In pixels of the photo, from masks drawn on the raster; what lies beyond the photo does not count."""
-    to_photo = facts.parsing.photo_from_map
-    weight = in_picture(to_photo, len(facts.parsing.labels), facts.photo.rgb) * abs(np.linalg.det(to_photo[:, :2]))
-    return [float((mask * weight).sum(dtype=np.float64)) for mask in masks]
 
 
 def _picture_grid(facts: Facts, max_side_px: int) -> _Grid:
@@ -177,22 +200,34 @@ def _smooth(inside: NDArray[np.bool_], grid: _Grid) -> Floats:
 
 
 def _forehead(facts: Facts) -> Points:
-    """(N, 2): a polygon in the photo between brows, temples and hairline; open where none is observed."""
+    """(N, 2): a polygon in the photo between brows, temples and hairline; where none is observed, up to the
+    usual height of one."""
     mesh = facts.landmarks.points
-    glabella = mesh[GLABELLA]
     lateral, down = photo_axes(facts.landmarks)
+    axes = np.column_stack([lateral, -down])
 
-    def angle_deg(places: Points) -> Array:
-        angle: Array = np.degrees(np.arctan2((places - glabella) @ lateral, -(places - glabella) @ down))
-        return angle
+    def polar(places: Points) -> tuple[Array, Array]:
+        across, up = ((places - mesh[GLABELLA]) @ axes).T
+        return np.degrees(np.arctan2(across, up)), np.hypot(across, up)
 
     points = [(point.x_px, point.y_px) for point in facts.hairline.points if point.state is HairlineState.OBSERVED]
     hairline = np.array(points).reshape(-1, 2)
-    outline = mesh[list(_UPPER_OUTLINE)]
-    apart = np.abs(angle_deg(outline)[:, None] - angle_deg(hairline))
-    beyond = glabella + _FAR * (outline[(apart > _OPEN_DEG).all(axis=1)] - glabella)
-    upper = np.vstack([hairline, beyond])
-    return np.vstack([upper[np.argsort(angle_deg(upper))], mesh[list(_UPPER_BROWS[::-1])]])
+    angle_deg, radius = _usual_hairline(*polar(mesh[list(_UPPER_OUTLINE)]), mesh)
+    apart = np.abs(angle_deg[:, None] - polar(hairline)[0])
+    angle = np.radians(angle_deg)
+    usual = mesh[GLABELLA] + radius[:, None] * (np.column_stack([np.sin(angle), np.cos(angle)]) @ axes.T)
+    upper = np.vstack([hairline, usual[(apart > _OPEN_DEG).all(axis=1)]])
+    return np.vstack([upper[np.argsort(polar(upper)[0])], mesh[list(_UPPER_BROWS[::-1])]])
+
+
+def _usual_hairline(angle_deg: Array, radius: Array, mesh: Points) -> tuple[Array, Array]:
+    """(41,) each, seen from the glabella: the mesh's upper outline made smooth, moved up to `USUAL_HEIGHT` in the
+    middle and left where it is at the temples."""
+    smooth = np.polynomial.Polynomial.fit(angle_deg, radius, 4)
+    rays = np.linspace(angle_deg.min(), angle_deg.max(), 41)
+    court = float(np.linalg.norm(mesh[_SUBNASALE] - mesh[GLABELLA]))
+    growth = max(0.0, USUAL_HEIGHT * court / float(np.linalg.norm(mesh[_TOP] - mesh[GLABELLA])) - 1)
+    return rays, smooth(rays) * (1 + growth * np.maximum(0, np.cos(np.radians(rays))))
 
 
 def _filled(polygon: Points, grid: _Grid) -> Floats:

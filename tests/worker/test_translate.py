@@ -118,7 +118,7 @@ AT = Moved(Position(Stage.GROWING, 2, 5), 1)
     [
         (measure.response(MeasureResult(FULL, PICTURE), {"parser": "x"}), set()),
         (hairlines.response(DesignResult(FULL, (DRAWN,))), set()),
-        (masks.response(MaskResult(FULL, (FaceMask(FacePart.EARS, PICTURE, 4.0, 1.0),))), set()),
+        (masks.response(MaskResult(FULL, (FaceMask(FacePart.EARS, PICTURE, 4.0, 1.0, Interval(0.8, 1.2)),))), set()),
         (growth.styles_event(AT, 4).progress, set()),
         # Either there is a grown picture or a reason; the design's own picture stands beside it.
         (growth.styles_event(GROWN, 4).result, {"grown_reason", "design.image"}),

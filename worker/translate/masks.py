@@ -46,4 +46,5 @@ def _mask(mask: FaceMask) -> masks_pb2.FaceMask:
         image=facts.to_image(mask.image),
         area_px2=mask.area_px2,
         area_mm2=mask.area_mm2,
+        area_interval_mm2=facts.to_interval(mask.area_interval_mm2),
     )

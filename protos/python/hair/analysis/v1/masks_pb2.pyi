@@ -34,7 +34,9 @@ class _FacePartEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_FacePart.Val
     FACE_PART_SKIN: _FacePart.ValueType  # 2
     """Skin of the face."""
     FACE_PART_FOREHEAD: _FacePart.ValueType  # 3
-    """Forehead: skin between brows, temples and hairline."""
+    """Forehead: skin between brows, temples and hairline. Where no hairline is observed it ends as far above the glabella as the
+    subnasale lies below it: the thirds are usually alike.
+    """
     FACE_PART_BROWS: _FacePart.ValueType  # 4
     """Both brows."""
     FACE_PART_EYES: _FacePart.ValueType  # 5
@@ -58,7 +60,9 @@ FACE_PART_HAIR: FacePart.ValueType  # 1
 FACE_PART_SKIN: FacePart.ValueType  # 2
 """Skin of the face."""
 FACE_PART_FOREHEAD: FacePart.ValueType  # 3
-"""Forehead: skin between brows, temples and hairline."""
+"""Forehead: skin between brows, temples and hairline. Where no hairline is observed it ends as far above the glabella as the
+subnasale lies below it: the thirds are usually alike.
+"""
 FACE_PART_BROWS: FacePart.ValueType  # 4
 """Both brows."""
 FACE_PART_EYES: FacePart.ValueType  # 5
@@ -119,6 +123,7 @@ class FaceMask(_message.Message):
     IMAGE_FIELD_NUMBER: _builtins.int
     AREA_PX2_FIELD_NUMBER: _builtins.int
     AREA_MM2_FIELD_NUMBER: _builtins.int
+    AREA_INTERVAL_MM2_FIELD_NUMBER: _builtins.int
     part: Global___FacePart.ValueType
     """Which part."""
     area_px2: _builtins.float
@@ -129,6 +134,10 @@ class FaceMask(_message.Message):
     def image(self) -> _common_pb2.Image:
         """The mask as 8-bit grey PNG of the size of the upright photo or smaller: 255 inside, 0 outside."""
 
+    @_builtins.property
+    def area_interval_mm2(self) -> _common_pb2.Interval:
+        """95 % interval of `area_mm2`, in mm²: the scale's error counts twice, and the border may lie a little farther out or in all along."""
+
     def __init__(
         self,
         *,
@@ -136,10 +145,11 @@ class FaceMask(_message.Message):
         image: _common_pb2.Image | None = ...,
         area_px2: _builtins.float = ...,
         area_mm2: _builtins.float | None = ...,
+        area_interval_mm2: _common_pb2.Interval | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_area_mm2", b"_area_mm2", "area_mm2", b"area_mm2", "image", b"image"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_area_mm2", b"_area_mm2", "area_interval_mm2", b"area_interval_mm2", "area_mm2", b"area_mm2", "image", b"image"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_area_mm2", b"_area_mm2", "area_mm2", b"area_mm2", "area_px2", b"area_px2", "image", b"image", "part", b"part"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_area_mm2", b"_area_mm2", "area_interval_mm2", b"area_interval_mm2", "area_mm2", b"area_mm2", "area_px2", b"area_px2", "image", b"image", "part", b"part"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__area_mm2: _TypeAlias = _typing.Literal["area_mm2"]  # noqa: Y015
     _WhichOneofArgType__area_mm2: _TypeAlias = _typing.Literal["_area_mm2", b"_area_mm2"]  # noqa: Y015
