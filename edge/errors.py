@@ -271,6 +271,12 @@ TABLE: Mapping[str, Row] = {
         Text("区域为空", "The region is empty."),
         Text("请圈出需要生发的部位", "Mark the part in which hair is to grow."),
     ),
+    "REGION_OFF_SCALP": Row(
+        PARAMETER,
+        400,
+        Text("区域不在头皮或额头上", "The region lies neither on the scalp nor on the forehead."),
+        Text("请圈出头皮或额头上需要生发的部位", "Mark the part of scalp or forehead in which hair is to grow."),
+    ),
     "REGION_TOO_LARGE": Row(
         PARAMETER,
         400,

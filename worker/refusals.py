@@ -49,6 +49,7 @@ CODES: Mapping[str, grpc.StatusCode] = MappingProxyType(
         Reason.REGION_SELF_CROSSING: _INPUT,
         Reason.REGION_OUTSIDE_IMAGE: _INPUT,
         Reason.REGION_EMPTY: _INPUT,
+        Reason.REGION_OFF_SCALP: _INPUT,
         Reason.REGION_TOO_LARGE: _INPUT,
         Reason.REGION_TOO_FINE: _INPUT,
         Reason.MASK_SIZE_DIFFERS: _INPUT,

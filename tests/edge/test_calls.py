@@ -406,6 +406,7 @@ async def test_the_mask_counts_in_the_limit_of_the_body(rest: Rest, mesh: FakeMe
         "REGION_SELF_CROSSING",
         "REGION_OUTSIDE_IMAGE",
         "REGION_EMPTY",
+        "REGION_OFF_SCALP",
         "REGION_TOO_LARGE",
         "REGION_TOO_FINE",
         "MASK_SIZE_DIFFERS",

@@ -3,7 +3,8 @@
 What is refused, and by which reason; each carries the `field` at fault, what was measured and the limit it broke:
 
     fewer than three different corners, next to no area      REGION_EMPTY
-    nothing of it on skin or hair of the head                REGION_EMPTY
+    hardly any of it on scalp or forehead: on the face, the  REGION_OFF_SCALP
+    neck, clothes or the background
     a corner beyond the photo                                REGION_OUTSIDE_IMAGE
     edges that cross or touch each other                     REGION_SELF_CROSSING
     larger than the face                                     REGION_TOO_LARGE
@@ -11,8 +12,8 @@ What is refused, and by which reason; each carries the `field` at fault, what wa
     a mask of another size than the upright photo            MASK_SIZE_DIFFERS
     a mask that is no picture we read                        MASK_UNREADABLE
 
-A region may cover eyes, brows, nose or lips: hair does not grow there (`vision.growth.scene.growable`), on the rest of
-it it does.
+A region may go beyond scalp and forehead: over eyes, brows, nose or lips hair does not grow
+(`vision.growth.scene.growable`). `area_px2` is what was marked, everywhere.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from vision.decode import decode
 from vision.errors import DetailValue, PhotoError, Reason
 from vision.growth.backend import GrowthScene
 from vision.growth.region_raster import HALF, border_px, coverage
-from vision.growth.scene import growable, mask_on_canvas
+from vision.growth.scene import FACE_OPENINGS, Weights, canvas_shape, growable, mask_on_canvas, weights
 from vision.raster import Limits
 from vision.types import Photo, Points
 
@@ -40,6 +41,12 @@ MAX_BORDERS = 20.0
 """Length of a mask's borders, in borders of the photo. Strokes of a brush, and a mask that was a JPEG, have less than
 two. Dots of one pixel on a third of it have thousands, and would take minutes to outline.
 """
+LEAST_ON_SCALP = 0.2
+"""So much of a region has to lie on scalp or forehead: who marks a forehead generously has eyes and nose in it too, who
+marks an eye has a rim of brow."""
+JAW = (152, 172, 397)
+"""Chin and both angles of the jaw: with eyes, brows, nose and lips the corners of the face, where no hair of the head
+grows. Sideburns lie beside it."""
 TOLERANCE_PX = 0.5
 """Beyond the outer edges of the outermost pixels: clients that count from corners instead of centres send as much."""
 GRID = 256
@@ -75,13 +82,30 @@ def marked_region(photo: Photo, options: GrowRegionOptions) -> MarkedRegion:
 def check_region(region: MarkedRegion, scene: GrowthScene) -> None:
     """Whether hair can grow there, on the photo's `scene`.
 
-    Raises `PhotoError`: REGION_TOO_LARGE when the region is larger than the face, REGION_EMPTY when it misses the head.
+    Raises `PhotoError`: REGION_TOO_LARGE when the region is larger than the face, REGION_OFF_SCALP when it misses the
+    scalp.
     """
     per_px2 = scene.scale**2
     limit = MAX_FACES * cv2.contourArea(cv2.convexHull(scene.landmarks.astype(np.float32))) / per_px2
     if region.area_px2 > limit:
         raise _refusal(Reason.REGION_TOO_LARGE, region.name, area_px2=round(region.area_px2), max_px2=round(limit))
-    _check_area(region.name, float((mask_on_canvas(scene, region.mask) * growable(scene)).sum()) / per_px2)
+    on_scalp_px2 = float((mask_on_canvas(scene, region.mask) * scalp(scene)).sum()) / per_px2
+    least_px2 = max(MIN_AREA_PX2, LEAST_ON_SCALP * region.area_px2)
+    if on_scalp_px2 < least_px2:
+        raise _refusal(
+            Reason.REGION_OFF_SCALP,
+            region.name,
+            area_px2=round(region.area_px2),
+            on_scalp_px2=round(on_scalp_px2),
+            min_px2=round(least_px2),
+        )
+
+
+def scalp(scene: GrowthScene) -> Weights:
+    """(H, W), 1 where hair of the head can grow: what is growable, but for the face from the brows to the chin."""
+    corners = scene.landmarks[sorted({*JAW, *(point for opening in FACE_OPENINGS for point in opening)})]
+    face = cv2.convexHull(corners.astype(np.float32))[:, 0].astype(np.float64)
+    return growable(scene) * (1 - weights(coverage([face], canvas_shape(scene))))
 
 
 def _refusal(reason: Reason, name: str, **details: DetailValue) -> PhotoError:

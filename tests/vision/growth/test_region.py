@@ -266,16 +266,36 @@ def test_a_region_must_lie_on_the_head_and_be_smaller_than_the_face(side_px: int
     forehead = [(330, 230), (470, 230), (470, 270), (330, 270)]
     on_head(forehead, side_px)
     reason, details = refused(lambda: on_head([(10, 10), (60, 10), (60, 60), (10, 60)], side_px))
-    assert reason is Reason.REGION_EMPTY
-    assert details["area_px2"] == 0
+    assert reason is Reason.REGION_OFF_SCALP
+    assert details == {"field": "region", "area_px2": 2500, "on_scalp_px2": 0, "min_px2": 500}
     reason, details = refused(lambda: on_head([(200, 80), (600, 80), (600, 650), (200, 650)], side_px))
     assert reason is Reason.REGION_TOO_LARGE
     assert details["field"] == "region"
     assert float(details["area_px2"]) == 400 * 570 > float(details["max_px2"]) > 40_000
 
 
-def test_a_region_over_the_eyes_alone_is_empty() -> None:
+def around(points: Sequence[int], by_px: float) -> list[tuple[float, float]]:
+    """A box around points of the mesh, so much larger."""
+    found = painted_facts().landmarks.points[list(points)]
+    (left, top), (right, bottom) = found.min(axis=0) - by_px, found.max(axis=0) + by_px
+    return [(left, top), (right, top), (right, bottom), (left, bottom)]
+
+
+EYE, NOSE, MOUTH, CHEEK = (33, 160, 158, 133, 153, 144), (4, 98, 327), (61, 291, 0, 17), (50, 101, 205)
+
+
+@pytest.mark.parametrize("part", [EYE, NOSE, MOUTH, CHEEK], ids=["eye", "nose", "mouth", "cheek"])
+@pytest.mark.parametrize("by_px", [0.0, 12.0])
+def test_no_hair_of_the_head_grows_on_the_face(part: Sequence[int], by_px: float) -> None:
+    """It cost a whole growth, and its answer showed a marked eye."""
+    reason, details = refused(lambda: on_head(around(part, by_px), SIDE_PX))
+    assert reason is Reason.REGION_OFF_SCALP
+    assert float(details["area_px2"]) > float(details["min_px2"]) > float(details["on_scalp_px2"])
+
+
+def test_a_forehead_marked_generously_and_a_sideburn_are_taken() -> None:
     facts = painted_facts()
-    eye = facts.landmarks.points[[33, 160, 158, 133, 153, 144]]
-    reason, _ = refused(lambda: on_head([tuple(point) for point in eye.tolist()], SIDE_PX))
-    assert reason is Reason.REGION_EMPTY
+    temple, jaw = facts.landmarks.points[[127, 172]]
+    on_head([(320, 200), (480, 200), (480, 350), (320, 350)], SIDE_PX)  # down over the brows
+    sideburn = [(temple[0] - 12, temple[1]), (temple[0] + 8, temple[1]), (jaw[0], temple[1] + 60)]
+    on_head([(float(x), float(y)) for x, y in sideburn], SIDE_PX)
