@@ -208,7 +208,9 @@ def test_a_proof_that_takes_too_long_leaves_time_to_answer_without_the_picture(
             backend.now_s += 0.4
             step()
 
-    def prove(_job: object, _picture: object, _weights: object, parse: Callable[[object], object]) -> object:
+    def prove(
+        _job: object, _picture: object, _weights: object, parse: Callable[[object], object], *_: object
+    ) -> object:
         parse(None)
         return SimpleNamespace(proof=PROOF)
 
