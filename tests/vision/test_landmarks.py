@@ -113,6 +113,24 @@ def test_long_narrow_pictures(detector: LandmarkDetector, studio_rgb: RgbImage, 
     assert shift < 0.02 * reference.box.width_px
 
 
+@pytest.mark.parametrize("wide", [True, False])
+def test_a_face_as_wide_as_a_narrow_picture_is_found(
+    detector: LandmarkDetector, studio_rgb: RgbImage, wide: bool
+) -> None:
+    """Eleven times as long as wide, the face in the middle and sharp: no coarser than in the square around it."""
+    small = resized(studio_rgb, 600)
+    narrow = bordered(small, *((0, 0, 3000, 3000) if wide else (3000, 3000, 0, 0)))
+    shift = np.array([3000, 0] if wide else [0, 3000])
+    found = only(detector.find(narrow))
+    assert mean_shift(found.points - shift, only(detector.find(small)).points) < 0.01 * found.box.width_px
+
+
+def test_the_longest_pictures_are_looked_through_in_some_looks(detector: LandmarkDetector) -> None:
+    looks: list[None] = []
+    assert detector.find(np.full((200, 40_000, 3), 128, dtype=np.uint8), lambda: looks.append(None)) == ()
+    assert len(looks) < 50
+
+
 @pytest.mark.parametrize("big_on_the_left", [True, False])
 def test_the_larger_face_comes_first(detector: LandmarkDetector, studio_rgb: RgbImage, big_on_the_left: bool) -> None:
     big = resized(studio_rgb, 800)
