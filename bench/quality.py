@@ -6,12 +6,12 @@
 made before any detector existed) both see the hairline; the error along the face axis in percent of the face height.
 *Negatives*: pictures with no hairline to be seen, most of them made here (`bench/portraits/negatives.py`; `--keep`
 leaves them to be looked at); a trichion reported on one of them is false. *Hair*: masks of the whole photo against
-outlines drawn by eye (`bench/portraits/hair_outlines.json`, before any parser was run on these pictures for their
-hair; half of them loosely framed), and those of one crop of twice the mesh's height. *Perspective*: faces rendered from
-known distances (`bench/portraits/rendered_face.py`): the warning on the near ones alone, ratios corrected to what they
-are from 1.5 m. *Invariance*: the same face smaller, compressed, turned, cropped, mirrored: how far every number of
-every call moves (`bench/portraits/numbers.py`), and whether a mm value leaves its interval. *Irises*: rendered eyes of
-known size.
+outlines drawn by eye (`bench/portraits/hair_outlines.json`, before any parser was run on these pictures for their hair;
+half of them loosely framed), and those of one crop of twice the face's height, and of twice the mesh's. *Perspective*:
+faces rendered from known distances (`bench/portraits/rendered_face.py`): the warning on the near ones alone, ratios
+corrected to what they are from 1.5 m. *Invariance*: the same face smaller, compressed, turned, cropped, mirrored: how
+far every number of every call moves (`bench/portraits/numbers.py`), and whether a mm value leaves its interval.
+*Irises*: rendered eyes of known size.
 
 `interval_max_pct` leaves out three quantities: the outer fifths, brow to hairline, and temple recession. They end where
 the face bends away or the line of the hair is steep; at an honest width their intervals are wider than 9 %.
@@ -26,8 +26,11 @@ quite unseen; the limits of `vision.hairline`, which stand between these portrai
 deviations of `vision.anthropometry` and `vision.iris`, which were made wide enough for these variants; and the tables
 of `vision.perspective`, which rest on renderings of the ten studio portraits alone; its two proportions and their
 weight were chosen on those of all eighteen, with the selfies. Its limit for a near camera lies between the portraits
-and the selfies of the same ten people. All selfies ought to be observed, and their millimetres to agree with the
-studio's but for what a smile and a near camera do, which the intervals do not all cover.
+and the selfies of the same ten people. In `vision.hair_mask` from which probability on the parser's hair is hair, how
+wide its border is, and how sure it must be of skin, were chosen with an eye on the mean IoU and area over these
+outlines, the rest on keys of the studio portraits' hair, which are half of the same people; how uncertain a hair mask's
+area is (`vision.masks.BORDER_SD`) is what is left on all of them. All selfies ought to be observed, and their
+millimetres to agree with the studio's but for what a smile and a near camera do, which the intervals do not all cover.
 """
 
 from __future__ import annotations
