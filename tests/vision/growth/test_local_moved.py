@@ -28,16 +28,16 @@ RED = (200, 20, 20)
 def behind_mm(job: GrowthJob, by_px: float = 0.0) -> NDArray[np.float64]:
     """(H, W), how far behind the old hairline, or behind one that lies lower in the middle."""
     y, x = np.mgrid[:CANVAS_PX, :CANVAS_PX]
-    return (hairline_y(painted_facts(), x) + by_px - y) / px_per_mm(job.scene)
+    return np.asarray((hairline_y(painted_facts(), x) + by_px - y) / px_per_mm(job.scene), dtype=np.float64)
 
 
 def middle(job: GrowthJob) -> NDArray[np.bool_]:
     """(H, W), columns where the painted hairline is level."""
     _, x = np.mgrid[:CANVAS_PX, :CANVAS_PX]
-    return np.abs(x - CANVAS_PX / 2) < 20
+    return np.asarray(np.abs(x - CANVAS_PX / 2) < 20, dtype=np.bool_)
 
 
-def on_photo(job: GrowthJob, rgb: NDArray[np.floating]) -> GrowthJob:
+def on_photo(job: GrowthJob, rgb: NDArray[np.number]) -> GrowthJob:
     return replace(job, scene=replace(job.scene, rgb=np.clip(np.rint(rgb), 0, 255).astype(np.uint8)))
 
 
