@@ -26,6 +26,7 @@ from tests.vision.hard.pictures import HARD, Answered, HardPicture  # noqa: E402
 from tests.vision.hard.studio import Studio  # noqa: E402
 from vision.decode import decode  # noqa: E402
 from vision.errors import PhotoError, Reason  # noqa: E402
+from vision.growth.run import HIDDEN  # noqa: E402
 from vision.landmarks import LandmarkDetector  # noqa: E402
 from vision.models import default_cache_dir, locate  # noqa: E402
 from vision.runtime import OnnxParser  # noqa: E402
@@ -40,8 +41,11 @@ are made when the tests run.
 What is refused is refused by every call alike, with its code, its reason and advice. What is answered:
 
 - **measure (1)** gives what can be seen; everything else is null with its reason, such as `HAIRLINE_OCCLUDED`.
-- **hairlines (5)** and **styles (2)** design from the glabella where the hairline is hidden; then there is no area and
-  no graft count. Without a scale there are no millimetres, and rules in millimetres are not judged.
+- **hairlines (5)** design from the glabella where the hairline is hidden; then there is no area and no graft count.
+  Without a scale there are no millimetres, and rules in millimetres are not judged. On a child (`CHILD`) a line is
+  drawn after the face's proportions, and nothing that holds for adults is told: no rules, no area, no grafts.
+- **styles (2)** need to know where the hair begins, or that there is none: `HAIRLINE_HIDDEN` under bangs, hats and
+  hands. Else every style is designed, and grown where that convinces; the column says what is certain not to grow.
 - **masks (6)** are drawn whatever is missing: a part that is not there has an empty mask and area 0.
 - **features (4)** and **special points (99)** need the face alone; what is hidden is null with its reason.
 """
@@ -58,7 +62,7 @@ def render() -> str:
     """The page."""
     parts = [HEAD]
     for group, rows in groupby(HARD, key=lambda row: row.group):
-        parts.append(f"\n## {group}\n\n| | picture | measure | designs |\n|---|---|---|---|\n")
+        parts.append(f"\n## {group}\n\n| | picture | measure | designs | grown |\n|---|---|---|---|---|\n")
         parts += [_row(row) for row in rows]
     return "".join(parts)
 
@@ -68,8 +72,9 @@ def _row(row: HardPicture) -> str:
     what = f"**{row.name}**<br>{row.made}"
     note = f"<br>*{row.note}*" if row.note else ""
     if isinstance(row.promise, Reason):
-        return f"| {thumbnail} | {what} | {_refusal(row.promise)}{note} | refused |\n"
-    return f"| {thumbnail} | {what} | {_answer(row.promise)}{note} | {_designs(row.promise)} |\n"
+        return f"| {thumbnail} | {what} | {_refusal(row.promise)}{note} | refused | refused |\n"
+    cells = (thumbnail, what, f"{_answer(row.promise)}{note}", _designs(row.promise), _grown(row.promise))
+    return f"| {' | '.join(cells)} |\n"
 
 
 def _refusal(reason: Reason) -> str:
@@ -86,9 +91,17 @@ def _answer(promise: Answered) -> str:
 
 
 def _designs(promise: Answered) -> str:
+    if promise.of_child:
+        return "drawn, without rules, area and grafts"
     if promise.hairline is HairlineState.OBSERVED:
         return "with area and grafts" if promise.has_area else "without area"
     return "from the glabella" if promise.hairline is HairlineState.NONE else "from the glabella, without area"
+
+
+def _grown(promise: Answered) -> str:
+    if promise.hairline in HIDDEN:
+        return f"{ApiError(Reason.HAIRLINE_HIDDEN).row.code} `{Reason.HAIRLINE_HIDDEN}`"
+    return f"`{promise.grown}`" if promise.grown else "tried"
 
 
 def _has_picture(row: HardPicture) -> bool:

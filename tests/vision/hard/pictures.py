@@ -17,6 +17,7 @@ from pillow_heif import register_heif_opener
 from tests.vision.hard import edits
 from tests.vision.hard.studio import Studio, stored
 from vision.errors import Reason
+from vision.growth.backend import GrowthReason
 from vision.types import HairlineState
 
 register_heif_opener()
@@ -24,7 +25,7 @@ register_heif_opener()
 Make = Callable[[Studio], bytes]
 
 OBSERVED, OCCLUDED, HAT, NONE = HairlineState
-NEAR, GLASSES, CHILD, NO_SCALE = "PERSPECTIVE", "GLASSES", "CHILD", "SCALE_UNCERTAIN"
+NEAR, GLASSES, CHILD, NO_SCALE, TILTED = "PERSPECTIVE", "GLASSES", "CHILD", "SCALE_UNCERTAIN", "HEAD_TILTED"
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,20 @@ class Answered:
     same_as_reference: bool = False
     """It is the reference portrait in another file: every millimetre agrees."""
 
+    whole: bool = True
+    """The hairline is seen from temple to temple, where it is seen at all: else there is no area."""
+    grown: GrowthReason | None = None
+    """Why nothing is grown to a style, where that is certain; None: it is tried, and its proof decides."""
+
+    @property
+    def of_child(self) -> bool:
+        """Whether adults' rules and figures are left out."""
+        return CHILD in self.warnings
+
     @property
     def has_area(self) -> bool:
         """Whether designs say how much is to be filled."""
-        return self.hairline is OBSERVED and self.has_scale
+        return self.hairline is OBSERVED and self.whole and self.has_scale and not self.of_child
 
     @property
     def has_scale(self) -> bool:
@@ -73,8 +84,8 @@ class HardPicture:
         return self.made.startswith("shared portrait")
 
 
-def warned(state: HairlineState, *warnings: str) -> Answered:
-    return Answered(state, frozenset(warnings))
+def warned(state: HairlineState, *warnings: str, grown: GrowthReason | None = None) -> Answered:
+    return Answered(state, frozenset(warnings), grown=grown)
 
 
 def shared(name: str) -> Make:
@@ -217,11 +228,26 @@ def at_arms_length(studio: Studio) -> bytes:
     return stored(studio.selfie(9))
 
 
-def reduced_to_250_px(studio: Studio) -> bytes:
-    return stored(studio.portrait(side_px=250))
+def reduced_to(side_px: int) -> Make:
+    return lambda studio: stored(studio.portrait(side_px=side_px))
+
+
+def face_alone(studio: Studio) -> bytes:
+    """250 × 250, of which the head takes the most."""
+    return stored(studio.portrait(side_px=400)[60:310, 75:325])
+
+
+def in_a_long_strip(studio: Studio) -> bytes:
+    """600 × 6600, a portrait in the middle of it."""
+    strip = np.full((6600, 600, 3), 128, np.uint8)
+    strip[3000:3600] = studio.portrait(side_px=600)
+    return stored(strip)
 
 
 SAME = Answered(OBSERVED, same_as_reference=True)
+SMALLEST = (
+    "A studio portrait has to be 300 px wide: of the face's height 120 px are needed, or there is no iris to measure."
+)
 
 HIDDEN, LIGHT, WHO, PLACE, FILES = (
     "What hides the hairline",
@@ -246,7 +272,13 @@ HARD: tuple[HardPicture, ...] = (
         warned(HAT),
         note="Hidden, rightly; the parser takes the hand for a hat.",
     ),
-    HardPicture(HIDDEN, "bald, bearded", "P005, hair taken away", negative("bald, bearded"), warned(NONE)),
+    HardPicture(
+        HIDDEN,
+        "bald, bearded",
+        "P005, hair taken away",
+        negative("bald, bearded"),
+        warned(NONE, grown=GrowthReason.NO_OWN_HAIR),
+    ),
     HardPicture(
         HIDDEN,
         "bald, fair",
@@ -275,8 +307,8 @@ HARD: tuple[HardPicture, ...] = (
         "heavy blur",
         "P001, Gaussian of 12 px",
         out_of_focus(12),
-        warned(OCCLUDED, NO_SCALE),
-        note="Nothing is made up where nothing is sharp: no hairline, no millimetres.",
+        warned(HAT, NO_SCALE),
+        note="Nothing is made up where nothing is sharp: no hairline, no millimetres. It is no hat, though.",
     ),
     HardPicture(LIGHT, "grain", "P001, noise of 25 grey levels", grainy, warned(OBSERVED)),
     HardPicture(WHO, "two faces", "P001 and P004 side by side", two_faces, Reason.MULTIPLE_FACES),
@@ -286,9 +318,16 @@ HARD: tuple[HardPicture, ...] = (
         "infant",
         "shared portrait synthetic_04",
         shared("synthetic_04"),
-        warned(OBSERVED, CHILD),
+        warned(OBSERVED, CHILD, grown=GrowthReason.CHILD),
+        note="Designs are drawn, without adults' rules, area and grafts; nothing is grown.",
     ),
-    HardPicture(WHO, "boy, shaved", "shared portrait synthetic_11", shared("synthetic_11"), warned(NONE, CHILD)),
+    HardPicture(
+        WHO,
+        "boy, shaved",
+        "shared portrait synthetic_11",
+        shared("synthetic_11"),
+        warned(NONE, CHILD, grown=GrowthReason.CHILD),
+    ),
     HardPicture(WHO, "statue", "shared portrait statue", shared("statue"), Reason.FACE_TOO_SMALL),
     HardPicture(WHO, "puppet", "shared portrait puppet", shared("puppet"), Reason.NO_FACE),
     HardPicture(WHO, "painting", "shared portrait painting_1", shared("painting_1"), Reason.FACE_TOO_SMALL),
@@ -297,7 +336,26 @@ HARD: tuple[HardPicture, ...] = (
     HardPicture(PLACE, "on its side", "P001 turned by 90°, no EXIF", on_its_side, Reason.ROLL),
     HardPicture(PLACE, "profile", "P005's character sheet", from_the_side, Reason.NO_FACE),
     HardPicture(PLACE, "close-up selfie", "P009's selfie", at_arms_length, warned(OBSERVED, NEAR)),
-    HardPicture(PLACE, "250 px", "P001, 250 px wide", reduced_to_250_px, Reason.FACE_TOO_SMALL),
+    HardPicture(
+        PLACE,
+        "from below",
+        "shared portrait synthetic_10",
+        shared("synthetic_10"),
+        Answered(OBSERVED, frozenset({TILTED}), whole=False),
+        note="Heights with a wider interval; the turned head hides a part of the hairline: no area.",
+    ),
+    HardPicture(PLACE, "200 px", "P001, 200 px wide", reduced_to(200), Reason.FACE_TOO_SMALL, note=SMALLEST),
+    HardPicture(PLACE, "250 px", "P001, 250 px wide", reduced_to(250), Reason.FACE_TOO_SMALL, note=SMALLEST),
+    HardPicture(PLACE, "250 px, head alone", "P001, cut to 250 × 250", face_alone, warned(OBSERVED)),
+    HardPicture(PLACE, "300 px", "P001, 300 px wide", reduced_to(300), warned(OBSERVED)),
+    HardPicture(
+        PLACE,
+        "long strip",
+        "P001, 600 px wide, on a strip of 600 × 6600",
+        in_a_long_strip,
+        Reason.NO_FACE,
+        note="There is a face; the search does not go so far into so long a picture. Cut it to the portrait.",
+    ),
     *(HardPicture(FILES, f"EXIF {at}", "P001, PNG stored turned", with_orientation(at), SAME) for at in range(1, 9)),
     HardPicture(FILES, "HEIC", "P001 as an iPhone stores it", as_file("HEIF", quality=90), SAME),
     HardPicture(FILES, "CMYK", "P001 in printing inks", cmyk, SAME),
