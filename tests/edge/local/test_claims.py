@@ -184,6 +184,7 @@ def test_a_long_remark_is_cut_at_a_word() -> None:
     shown = plain("word " * 100)
     assert shown.endswith("word…")
     assert len(plain("字" * 500)) == REMARK_MAX_CHARACTERS
+    assert plain(" " * 10_000 + "far too late") == "", "what cannot be shown is not gone through"
 
 
 def test_the_schema_is_strict_and_holds_every_class() -> None:

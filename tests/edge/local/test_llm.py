@@ -135,6 +135,7 @@ async def test_the_rest_of_the_question_is_as_configured(asker: VisionLlm, serve
     more = {"max_completion_tokens": 3000, "thinking": {"type": "disabled"}}
     await asker.ask(Features.model_validate({**server.settings, "request": more}), JPEG, "zh", PATIENCE_S)
     first, second = server.questions
+    assert forms(server) == ["json_schema", "json_schema"]
     assert {name: first[name] for name in ("temperature", "max_tokens")} == {"temperature": 0, "max_tokens": 1500}
     assert second["thinking"] == {"type": "disabled"}
     assert first.keys() - second.keys() == {"temperature", "max_tokens"}
