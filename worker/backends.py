@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import platform
-import secrets
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import structlog
 
@@ -32,14 +31,21 @@ def configured_backend(settings: Settings) -> MakeBackend:
     return makers[settings.growth.backend](settings)
 
 
-def owner_of(settings: Settings) -> str:
-    """Names this worker to a diffusion server, the same after a restart, and says nothing about it to others.
+def state_dir(settings: Settings, environ: Mapping[str, str]) -> Path:
+    """Where open diffusion jobs are noted: `growth.state_dir`, else systemd's folder for this service, else the user's.
 
-    One whose port is another one each time cannot be told from its neighbours: it gets a name for this process alone.
+    Raises `SettingsError` where none is known.
     """
-    if settings.listen.endswith(":0"):
-        return secrets.token_hex(6)
-    return hashlib.sha256(f"{platform.node()}/{settings.listen}".encode()).hexdigest()[:12]
+    if settings.growth.state_dir is not None:
+        return settings.growth.state_dir
+    if given := environ.get("STATE_DIRECTORY", "").partition(":")[0]:
+        return Path(given)
+    if given := environ.get("XDG_STATE_HOME", ""):
+        return Path(given) / "hairmesh"
+    try:
+        return Path.home() / ".local" / "state" / "hairmesh"
+    except RuntimeError:  # a user without a home
+        raise SettingsError("growth.state_dir: name a folder that this worker may write to") from None
 
 
 class ToldGrowth:
@@ -82,7 +88,7 @@ def _local(_settings: Settings) -> MakeBackend:
 
 
 def _comfyui(settings: Settings) -> MakeBackend:
-    from vision.growth import comfyui  # noqa: PLC0415  (other backends have no use for it)
+    from vision.growth.comfyui import ComfyUiGrowth  # noqa: PLC0415  (other backends have no use for it)
     from vision.growth.comfyui_client import ServerUrlError, base_url  # noqa: PLC0415
     from vision.growth.comfyui_vigil import Patience  # noqa: PLC0415
     from vision.growth.comfyui_workflow import Workflow, WorkflowError  # noqa: PLC0415
@@ -96,19 +102,37 @@ def _comfyui(settings: Settings) -> MakeBackend:
         raise SettingsError(str(error)) from None
     except WorkflowError as error:
         raise SettingsError(f"growth.workflow: {error}") from None
-    owner = owner_of(settings)
+    journal_dir = state_dir(settings, os.environ)
     stall_after_s = settings.health.stall_after_s(Stage.DIFFUSION)
     # The server is to be found out before this worker would count as stalled itself.
     patience = Patience(stall_s=stall_after_s - STALL_MARGIN_S, queue_stall_s=stall_after_s)
 
     def make() -> GrowthBackend:
-        try:
-            jobs = comfyui.remove_leftovers(url, owner)
-        except GrowthUnavailableError as error:
-            log.warning("leftovers_not_removed", reason=error.reason, problem=str(error))
-        else:
-            if jobs:
-                log.info("leftovers_removed", jobs=jobs)
-        return ToldGrowth(comfyui.ComfyUiGrowth(url, workflow, owner=owner, patience=patience))
+        backend = ComfyUiGrowth(url, workflow, journal_dir=journal_dir, patience=patience, news=DiffusionNews())
+        return ToldGrowth(backend)
 
     return make
+
+
+class DiffusionNews:
+    """What the diffusion backend has to say, as lines of the log: `vision.growth.comfyui_news.News`."""
+
+    def tried_again(self, problem: str) -> None:
+        """See `News`."""
+        log.warning("diffusion_again", problem=problem)
+
+    def socket_shut(self) -> None:
+        """See `News`."""
+        log.warning("diffusion_socket_shut")
+
+    def leftovers_wait(self, jobs: int, problem: str) -> None:
+        """See `News`."""
+        log.warning("leftovers_wait", jobs=jobs, problem=problem)
+
+    def leftovers_removed(self, jobs: int) -> None:
+        """See `News`."""
+        log.info("leftovers_removed", jobs=jobs)
+
+    def journal_missing(self, problem: str) -> None:
+        """See `News`."""
+        log.warning("journal_missing", problem=problem)

@@ -106,6 +106,10 @@ class GrowthSettings(_Section):
     """Address of the diffusion server, without a user name or a password; used by `comfyui` alone, as is `workflow`."""
     workflow: FilePath | None = None
     """What that server is to do: a workflow in its API format with placeholders, read at start."""
+    state_dir: FilePath | None = None
+    """Folder in which `comfyui` notes its open jobs, by random names: what a worker that was killed has left on the
+    server is removed by the next one that uses it. Any number of workers may share it. null: `$STATE_DIRECTORY`, which
+    systemd sets, else `$XDG_STATE_HOME/hairmesh`, else `~/.local/state/hairmesh`."""
 
     @field_validator("comfyui_url")
     @classmethod

@@ -46,6 +46,16 @@ class Faults:
     """Class of the node that raises …"""
     exception: str = "RuntimeError"
     """… this."""
+    progress: Any = None
+    """What a sampler says instead of its step."""
+    deaf: bool = False
+    """A held node computes without looking up: it cannot be interrupted."""
+    more_output: dict[str, Any] = field(default_factory=dict)
+    """What a saving node names beside its picture."""
+    renames: bool = False
+    """What is new is stored under another name."""
+    keeps: str = ""
+    """Files with this in their names cannot be overwritten."""
     output: bytes | None = None
     """Instead of every picture that is saved."""
     replaced: dict[str, tuple[int, bytes]] = field(default_factory=dict)
@@ -105,6 +115,8 @@ class Engine:
         kind, subfolder, name = key
         stem, dot, ending = name.rpartition(".")
         number = 1
+        if self.faults.renames and key not in self.files:
+            key = (kind, subfolder, f"{stem} (1){dot}{ending}")
         with self.lock:
             while not overwrite and self.files.get(key, data) != data:
                 key = (kind, subfolder, f"{stem} ({number}){dot}{ending}")
@@ -312,9 +324,11 @@ class Engine:
             return nodes.load_mask(self.read(inputs["image"]), inputs["channel"]), None
         if kind in nodes.SAVES:
             return (), self._save(nodes.SAVES[kind], inputs)
-        for step in range(inputs["steps"] if kind == "KSampler" else 0):
+        steps = nodes.steps_of(kind, inputs)
+        for step in range(steps):
             self._pass_time(self.step_s)
-            run.progress(node_id, step + 1, inputs["steps"])
+            value = step + 1 if self.faults.progress is None else self.faults.progress
+            run.progress(node_id, value, steps)
         return nodes.COMPUTES[kind](inputs), None
 
     def _save(self, kind: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -325,12 +339,13 @@ class Engine:
             taken = sum(key[:2] == (kind, subfolder) and key[2].startswith(prefix) for key in self.files)
             name = f"{prefix}_{taken + 1:05}_.png"
             self._write((kind, subfolder, name), data)
-        return {"images": [{"filename": name, "subfolder": subfolder, "type": kind}]}
+        return {"images": [{"filename": name, "subfolder": subfolder, "type": kind}], **self.faults.more_output}
 
     def _idle(self, until: threading.Event) -> None:
-        """Wait, as a node that computes without looking up would not: it can be interrupted."""
+        """Wait. It can be interrupted, as a node that computes without looking up cannot."""
         while not until.wait(_STEP_S):
-            self._look()
+            if not self.faults.deaf:
+                self._look()
 
     def _pass_time(self, seconds: float) -> None:
         self.memory += 1

@@ -63,6 +63,28 @@ def conditioned(inputs: Mapping[str, Any]) -> Outputs:
     return inputs["positive"], inputs["negative"], Latent(inputs["pixels"], inputs["mask"])
 
 
+def noise(inputs: Mapping[str, Any]) -> Outputs:
+    """RandomNoise."""
+    return (inputs["noise_seed"],)
+
+
+def sigmas(inputs: Mapping[str, Any]) -> Outputs:
+    """BasicScheduler."""
+    return ([1.0 - step / inputs["steps"] for step in range(inputs["steps"] + 1)],)
+
+
+def sampled_advanced(inputs: Mapping[str, Any]) -> Outputs:
+    """SamplerCustomAdvanced: what it paints comes from its noise, how often it steps from its sigmas."""
+    return sampled({"latent_image": inputs["latent_image"], "seed": inputs["noise"]})
+
+
+def steps_of(kind: str, inputs: Mapping[str, Any]) -> int:
+    """How many steps a node reports; 0: none."""
+    if kind == "SamplerCustomAdvanced":
+        return len(inputs["sigmas"]) - 1
+    return int(inputs["steps"]) if kind == "KSampler" else 0
+
+
 def sampled(inputs: Mapping[str, Any]) -> Outputs:
     """KSampler: strokes in the colour of the darkest tenth of what is not masked, the same for the same seed."""
     latent = inputs["latent_image"]
@@ -108,6 +130,9 @@ COMPUTES: Mapping[str, Callable[[Mapping[str, Any]], Outputs]] = {
     "VAEEncodeForInpaint": encoded,
     "InpaintModelConditioning": conditioned,
     "KSampler": sampled,
+    "RandomNoise": noise,
+    "BasicScheduler": sigmas,
+    "SamplerCustomAdvanced": sampled_advanced,
     "VAEDecode": decoded,
 }
 LOADS = frozenset({"LoadImage", "LoadImageMask"})

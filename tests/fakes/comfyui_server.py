@@ -25,7 +25,7 @@ from tests.fakes.comfyui_engine import Engine, Faults, FileKey
 
 HOST = "127.0.0.1"
 _TYPES = {"png": "image/png", "webp": "image/webp", "jpg": "image/jpeg"}
-_TAIL = 2000
+_GATE_S = 60.0
 
 
 class ComfyUiServer:
@@ -37,6 +37,10 @@ class ComfyUiServer:
         self.uploaded: list[FileKey] = []
         self.client_ids: list[str] = []
         """Of every socket that was opened, in order."""
+        self.gates: dict[str, threading.Event] = {}
+        """Requests for these paths are answered when the event is set …"""
+        self.arrived: list[str] = []
+        """… and stand here when they come: method and path of every request."""
         self.port = port
         self.engine = Engine(self._send, node_s=node_s, step_s=step_s)
         self._sockets: dict[str, WebSocket] = {}
@@ -145,12 +149,16 @@ class ComfyUiServer:
             if self._sockets.get(sid) is socket:
                 del self._sockets[sid]
 
-    def _replaced(self, request: Request) -> Response | None:
-        found = self.engine.faults.replaced.get(request.url.path)
+    async def _replaced(self, request: Request, path: str = "") -> Response | None:
+        path = path or request.url.path
+        self.arrived.append(f"{request.method} {path}")
+        if (gate := self.gates.get(path)) is not None:
+            await asyncio.to_thread(gate.wait, _GATE_S)
+        found = self.engine.faults.replaced.get(path)
         return None if found is None else Response(found[1], found[0])
 
     async def _upload(self, request: Request) -> Response:
-        if (replaced := self._replaced(request)) is not None:
+        if (replaced := await self._replaced(request)) is not None:
             return replaced
         async with request.form() as form:
             image = form["image"]
@@ -158,12 +166,14 @@ class ComfyUiServer:
             data, name = await image.read(), image.filename or ""
             key = (str(form.get("type", "input")), str(form.get("subfolder", "")), name)
             overwrite = form.get("overwrite") in {"true", "1"}
+        if self.engine.faults.keeps and self.engine.faults.keeps in name and key in self.engine.files:
+            return Response(status_code=400)
         self.uploaded.append(key)
         kind, subfolder, name = self.engine.upload(data, key, overwrite=overwrite)
         return JSONResponse({"name": name, "subfolder": subfolder, "type": kind})
 
     async def _prompt(self, request: Request) -> Response:
-        if (replaced := self._replaced(request)) is not None:
+        if (replaced := await self._replaced(request)) is not None:
             return replaced
         if request.method == "GET":
             return JSONResponse(self.engine.queue_info())
@@ -171,7 +181,7 @@ class ComfyUiServer:
         return JSONResponse(answer, status)
 
     async def _queue(self, request: Request) -> Response:
-        if (replaced := self._replaced(request)) is not None:
+        if (replaced := await self._replaced(request)) is not None:
             return replaced
         if request.method == "POST":
             for prompt_id in (await self._body(request)).get("delete", ()):
@@ -182,10 +192,14 @@ class ComfyUiServer:
             return JSONResponse(answer)
 
     async def _interrupt(self, request: Request) -> Response:
+        if (replaced := await self._replaced(request)) is not None:
+            return replaced
         self.engine.interrupt((await self._body(request)).get("prompt_id"))
         return Response()
 
     async def _history(self, request: Request) -> Response:
+        if (replaced := await self._replaced(request)) is not None:
+            return replaced
         if request.method == "POST":
             for prompt_id in (await self._body(request)).get("delete", ()):
                 self.engine.history.pop(prompt_id, None)
@@ -194,14 +208,16 @@ class ComfyUiServer:
         return JSONResponse(dict(list(self.engine.history.items())[-count:]) if count else {})
 
     async def _history_of(self, request: Request) -> Response:
-        if (replaced := self.engine.faults.replaced.get("/history")) is not None:
-            return Response(replaced[1], replaced[0])
+        if (replaced := await self._replaced(request, "/history")) is not None:
+            return replaced
         prompt_id = request.path_params["prompt_id"]
         entry = self.engine.history.get(prompt_id)
-        return JSONResponse({} if entry is None else {prompt_id: entry})
+        # As the real one, which escapes what no text can hold.
+        body = json.dumps({} if entry is None else {prompt_id: entry})
+        return Response(body, media_type="application/json")
 
     async def _view(self, request: Request) -> Response:
-        if (replaced := self._replaced(request)) is not None:
+        if (replaced := await self._replaced(request)) is not None:
             return replaced
         asked = request.query_params
         data = self.engine.files.get((asked.get("type", "output"), asked.get("subfolder", ""), asked["filename"]))
@@ -210,7 +226,7 @@ class ComfyUiServer:
         return Response(data, media_type=_TYPES.get(asked["filename"].rpartition(".")[2]))
 
     async def _stats(self, request: Request) -> Response:
-        if (replaced := self._replaced(request)) is not None:
+        if (replaced := await self._replaced(request)) is not None:
             return replaced
         fake = FakeComfyUi()
         fake.torch_free_bytes = self.engine.memory

@@ -322,7 +322,7 @@ DIFFUSION = (
         "The history is polled beside it, and is the truth; the socket is renewed.",
         (
             f"{FAULTS}test_b72_a_silent_socket_is_renewed_and_the_history_brings_the_picture",
-            f"{FAULTS}test_b72_movement_that_only_the_memory_shows_is_told_without_a_total",
+            f"{FAULTS}test_b72_movement_that_only_the_memory_shows_is_a_sign_of_life",
         ),
     ),
     Row(

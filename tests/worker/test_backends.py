@@ -9,24 +9,26 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.fakes.comfyui_server import ComfyUiServer
-from tests.vision.growth.comfyui_jobs import EXAMPLE, job, others_prompt, until
+from tests.vision.growth.comfyui_jobs import EXAMPLE, job, others_prompt
 from tests.worker.harness import settings
 from vision.errors import CancelledCallError
 from vision.growth import comfyui
 from vision.growth.backend import GrowthJob, GrowthReason, GrowthUnavailableError
+from vision.growth.comfyui_journal import Journal
+from vision.growth.comfyui_news import News
 from vision.growth.comfyui_tidy import client_id_of
 from vision.growth.comfyui_vigil import Patience
 from vision.types import STALL_AFTER_S, NoProgress, Progress, RgbImage, Stage
-from worker.backends import ToldGrowth, configured_backend, owner_of
+from worker.backends import DiffusionNews, ToldGrowth, configured_backend, state_dir
 from worker.settings import Settings, SettingsError
 from worker.thresholds import Thresholds
 
 GONE = "http://127.0.0.1:9"
 
 
-def diffusion(url: str, workflow: Path = EXAMPLE, listen: str = "127.0.0.1:28187") -> Settings:
-    growth = {"backend": "comfyui", "comfyui_url": url, "workflow": str(workflow)}
-    return settings(growth=growth, listen=listen)
+def diffusion(url: str, workflow: Path = EXAMPLE, state_dir: Path | None = None) -> Settings:
+    growth = {"backend": "comfyui", "comfyui_url": url, "workflow": str(workflow), "state_dir": state_dir}
+    return settings(growth=growth)
 
 
 @pytest.mark.parametrize("name", ["local", "none"])
@@ -102,7 +104,6 @@ def test_a_diffusion_server_is_given_up_before_the_worker_counts_as_stalled(
         return Scripted()
 
     monkeypatch.setattr(comfyui, "ComfyUiGrowth", growth)
-    monkeypatch.setattr(comfyui, "remove_leftovers", lambda *_: 0)
     health = {"min_free_gb": 0, "stall_after_seconds": {"diffusion": limit_s} if limit_s else {}}
     configured = settings(growth={"backend": "comfyui", "workflow": str(EXAMPLE)}, health=health)
     configured_backend(configured)()
@@ -129,37 +130,69 @@ def test_a_workflow_that_cannot_work_is_said_at_start(tmp_path: Path, content: o
         configured_backend(diffusion(GONE, workflow))
 
 
-def test_a_worker_that_starts_removes_its_own_leftovers_and_nobody_elses() -> None:
+def test_a_worker_that_starts_removes_what_an_earlier_one_left_and_nobody_elses(tmp_path: Path) -> None:
     with ComfyUiServer() as server, capture_logs() as lines:
-        config = diffusion(server.url)
         server.engine.hold = "ImageBlur"
         others_prompt(server, client_id="somebody")
-        left = others_prompt(server, client_id=client_id_of(owner_of(config), "00112233aabbccdd"))
-        neighbours = diffusion(server.url, listen="127.0.0.1:28188")
-        waiting = others_prompt(server, client_id=client_id_of(owner_of(neighbours), "00112233aabbccdd"))
-        until(lambda: [item[1] for item in server.engine.pending] == [left, waiting])
-        configured_backend(config)().close()
-        assert [item[1] for item in server.engine.pending] == [waiting]
+        left, stays = client_id_of("0123456789abcdef" * 2), client_id_of("fedcba9876543210" * 2)
+        for client_id in (left, stays):
+            others_prompt(server, client_id=client_id)
+        journal, neighbours = Journal(tmp_path, server.url), Journal(tmp_path, server.url)
+        journal.begin(left)
+        journal.close()
+        neighbours.begin(stays)  # whose process lives
+        configured_backend(diffusion(server.url, state_dir=tmp_path))().close()
+        assert [item[3]["client_id"] for item in server.engine.pending] == [stays]
         server.engine.release.set()
+        neighbours.close()
     assert [line["jobs"] for line in lines if line["event"] == "leftovers_removed"] == [1]
 
 
-def test_a_diffusion_server_that_is_not_there_keeps_no_worker_from_starting() -> None:
+def test_a_diffusion_server_that_is_not_there_keeps_no_worker_from_starting(tmp_path: Path) -> None:
     with capture_logs() as lines:
-        backend = configured_backend(diffusion(GONE))()
+        backend = configured_backend(diffusion(GONE, state_dir=tmp_path))()
         with pytest.raises(GrowthUnavailableError):
             backend.grow(job(), NoProgress())
         backend.close()
-    assert [(line["event"], line["reason"]) for line in lines] == [
-        ("leftovers_not_removed", GrowthReason.DIFFUSION_UNAVAILABLE),
-        ("not_grown", GrowthReason.DIFFUSION_UNAVAILABLE),
-    ]
+    assert [(line["event"], line["reason"]) for line in lines] == [("not_grown", GrowthReason.DIFFUSION_UNAVAILABLE)]
     assert GONE not in str(lines), "no address in the log"
 
 
-def test_a_worker_is_known_by_one_name_after_a_restart_and_shares_it_with_nobody() -> None:
-    def named(listen: str) -> str:
-        return owner_of(settings(listen=listen))
+def test_what_the_diffusion_backend_has_to_say_are_events_with_fields() -> None:
+    news: News = DiffusionNews()
+    with capture_logs() as lines:
+        news.tried_again("forgotten")
+        news.socket_shut()
+        news.leftovers_wait(2, "unreachable")
+        news.leftovers_removed(2)
+        news.journal_missing("Permission denied")
+    assert lines == [
+        {"event": "diffusion_again", "log_level": "warning", "problem": "forgotten"},
+        {"event": "diffusion_socket_shut", "log_level": "warning"},
+        {"event": "leftovers_wait", "log_level": "warning", "jobs": 2, "problem": "unreachable"},
+        {"event": "leftovers_removed", "log_level": "info", "jobs": 2},
+        {"event": "journal_missing", "log_level": "warning", "problem": "Permission denied"},
+    ]
 
-    assert named("0.0.0.0:28187") == named("0.0.0.0:28187") != named("0.0.0.0:28188")
-    assert named("127.0.0.1:0") != named("127.0.0.1:0"), "whose port is any has no name to be known by"
+
+@pytest.mark.parametrize(
+    ("given", "environ", "expected"),
+    [
+        ("/given", {"STATE_DIRECTORY": "/var/lib/a"}, "/given"),
+        (None, {"STATE_DIRECTORY": "/var/lib/a:/var/lib/b", "XDG_STATE_HOME": "/x"}, "/var/lib/a"),
+        (None, {"STATE_DIRECTORY": "", "XDG_STATE_HOME": "/x"}, "/x/hairmesh"),
+        (None, {}, str(Path.home() / ".local" / "state" / "hairmesh")),
+    ],
+)
+def test_where_open_jobs_are_noted(given: str | None, environ: dict[str, str], expected: str) -> None:
+    configured = settings(growth={"backend": "none", "state_dir": given})
+    assert state_dir(configured, environ) == Path(expected)
+
+
+def test_a_user_without_a_home_is_told_to_name_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    with pytest.raises(SettingsError, match=r"growth\.state_dir"):
+        state_dir(settings(), {})

@@ -14,16 +14,19 @@ from hair.analysis.v1 import growth_pb2
 from hair.worker.v1 import worker_service_pb2 as pb
 
 from tests.fakes.comfyui_server import ComfyUiServer
-from tests.vision.growth.comfyui_jobs import growth, job, nothing_left, until
+from tests.vision.growth.comfyui_jobs import QUICK as UNHURRIED
+from tests.vision.growth.comfyui_jobs import growth, job, nothing_left, sizes, until
 from tests.worker.fakes import OK, FakePipeline
 from tests.worker.harness import QUICK, Client, kinds, refused, running, whole
 from tests.worker.scripted import PROOF, facts
 from tests.worker.test_growth_calls import TRIANGLE
 from vision.calls import EmitRegion, GrowRegionOptions, GrowthSummary, RegionGrowth
 from vision.growth.backend import GrowthUnavailableError
+from vision.growth.comfyui_vigil import Patience
 from vision.png import encode_png
 from vision.types import Progress, Stage
 from worker.server import Worker
+from worker.thresholds import Thresholds
 
 PATIENT = replace(QUICK, close_s=30.0)
 Stream = aio.UnaryStreamCall[Any, growth_pb2.GrowRegionResponse]
@@ -32,9 +35,9 @@ Stream = aio.UnaryStreamCall[Any, growth_pb2.GrowRegionResponse]
 class DiffusionPipeline(FakePipeline):
     """Grows a region of its own by a diffusion server."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, patience: Patience = UNHURRIED) -> None:
         super().__init__()
-        self._backend = growth(url)
+        self._backend = growth(url, patience)
 
     def grow_region(
         self, data: bytes, options: GrowRegionOptions, progress: Progress, emit: EmitRegion
@@ -63,8 +66,10 @@ def server() -> Iterator[ComfyUiServer]:
 
 
 @asynccontextmanager
-async def before(server: ComfyUiServer, **changes: Any) -> AsyncIterator[tuple[Worker, Client]]:
-    async with running(DiffusionPipeline(server.url).load, **changes) as (worker, client):
+async def before(
+    server: ComfyUiServer, patience: Patience = UNHURRIED, **changes: Any
+) -> AsyncIterator[tuple[Worker, Client]]:
+    async with running(DiffusionPipeline(server.url, patience).load, **changes) as (worker, client):
         yield worker, client
 
 
@@ -106,7 +111,7 @@ async def test_a_client_that_leaves_takes_its_job_along(server: ComfyUiServer) -
         stream.cancel()
         server.engine.release.set()
         await client.until_slot(pb.SLOT_STATE_FREE)
-        assert nothing_left(server)
+        await asyncio.to_thread(until, lambda: nothing_left(server))
         assert (await client.status()).state == pb.SERVING_STATE_SERVING
 
 
@@ -134,3 +139,32 @@ async def test_a_server_that_goes_costs_growth_and_comes_back_with_it(server: Co
         server.start()
         assert kinds(await whole(client.grow_region(OK, region=TRIANGLE, timeout_s=60.0))) == ["result", "summary"]
         await client.until(lambda status: list(status.capabilities) == ["measure", "growth"])
+
+
+async def test_b75_a_server_that_stands_costs_growth_until_it_moves_and_its_callers_no_answer(
+    server: ComfyUiServer,
+) -> None:
+    """By a call whose time ends before any patience with the server does."""
+    server.faults.deaf = True
+    async with before(server, replace(UNHURRIED, late_stall_s=1.0)) as (_worker, client):
+        server.engine.hold = "KSampler"
+        messages = await whole(client.grow_region(OK, region=TRIANGLE, timeout_s=5.0))
+        (result,) = (message.result for message in messages if message.HasField("result"))
+        assert result.grown_reason == "DIFFUSION_STALLED"
+        assert result.marked_image.data
+        status = await client.until(lambda status: list(status.capabilities) == ["measure"])
+        assert status.state == pb.SERVING_STATE_SERVING
+        server.engine.release.set()
+        assert kinds(await whole(client.grow_region(OK, region=TRIANGLE, timeout_s=60.0))) == ["result", "summary"]
+        await client.until(lambda status: list(status.capabilities) == ["measure", "growth"])
+
+
+async def test_a_worker_that_ends_leaves_no_face_with_a_job_that_cannot_be_interrupted(server: ComfyUiServer) -> None:
+    """With the times that workers have."""
+    server.faults.deaf = True
+    async with before(server, Patience(), drain_grace_seconds=0.1, thresholds=Thresholds()) as (worker, client):
+        call = asyncio.ensure_future(refused(whole(await reached(server, "KSampler", client))))
+        assert await worker.stop(), "tidying ends before the process would be cut off"
+        assert (await call)[1].reason == "DRAINING"
+        assert server.engine.running
+        assert sizes(server) == {(1, 1)}

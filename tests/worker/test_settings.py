@@ -53,6 +53,7 @@ OVERRIDES: dict[str, tuple[str, object]] = {
     "GROWTH_BACKEND": ("comfyui", "comfyui"),
     "GROWTH_COMFYUI_URL": ("https://diffusion:8188/", "https://diffusion:8188"),
     "GROWTH_WORKFLOW": ("~/inpaint.json", Path.home() / "inpaint.json"),
+    "GROWTH_STATE_DIR": ("~/state", Path.home() / "state"),
     "HEALTH_MIN_FREE_GB": ("0.5", 0.5),
     "HEALTH_RESUME_FREE_GB": ("7", 7.0),
     "HEALTH_DISK_PATHS": ('["/", "/tmp"]', (Path("/"), Path("/tmp"))),

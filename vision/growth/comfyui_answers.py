@@ -6,12 +6,17 @@ written it.
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from vision.growth.comfyui_mishaps import Mishap, MishapError
+
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_NO_NUMBER = 2.0**63
+"""What counts something is smaller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +76,32 @@ class Ended:
     client_id: str
     prompt: Mapping[str, Any]
     files: tuple[StoredFile, ...]
-    """All files that its nodes left."""
+    """All files that its nodes left; not those that were answered from the cache, which an earlier job has left."""
     by_node: Mapping[str, tuple[StoredFile, ...]]
     """The pictures of each output node."""
     mishap: MishapError | None
     """Why it failed; None when it ended well."""
 
 
+def number(value: object) -> float | None:
+    """A number to count with; None for whatever else stands there, NaN and numbers without end among it."""
+    return float(value) if isinstance(value, int | float) and abs(value) < _NO_NUMBER else None
+
+
 def stored_file(answer: Any) -> StoredFile:
-    """The answer to an upload, or one file of an output. Raises `MishapError`."""
+    """The answer to an upload. Raises `MishapError`."""
     try:
-        name, subfolder, kind = answer["name"], answer["subfolder"], answer["type"]
-    except (KeyError, TypeError):
+        return _file(answer["name"], answer["subfolder"], answer["type"])
+    except (KeyError, TypeError, ValueError):
         raise MishapError(Mishap.NOT_COMFYUI, "the answer to an upload names no file") from None
-    if not name or not all(isinstance(part, str) for part in (name, subfolder, kind)):
-        raise MishapError(Mishap.NOT_COMFYUI, "the answer to an upload names no file")
+
+
+def _file(name: object, subfolder: object, kind: object) -> StoredFile:
+    """Raises `TypeError` and `ValueError` for what can be no name: no text, half a character, one that ends a line."""
+    if not (isinstance(name, str) and isinstance(subfolder, str) and isinstance(kind, str)):
+        raise TypeError("no text")
+    if not name or not (name + subfolder + kind).isprintable():
+        raise ValueError("no name")
     return StoredFile(name, subfolder, kind)
 
 
@@ -98,7 +114,7 @@ def prompt_id_of(answer: Any) -> str:
     if refused is not None:
         raise refused
     prompt_id = answer.get("prompt_id") if isinstance(answer, Mapping) else None
-    if not isinstance(prompt_id, str) or not prompt_id:
+    if not isinstance(prompt_id, str) or not _ID.fullmatch(prompt_id):
         raise MishapError(Mishap.NOT_COMFYUI, "the answer to a prompt has no prompt_id")
     return prompt_id
 
@@ -142,7 +158,7 @@ def read_queue(answer: Any) -> Queue:
             tuple(_queued(item) for item in answer["queue_running"]),
             tuple(_queued(item) for item in answer["queue_pending"]),
         )
-    except (KeyError, IndexError, TypeError, ValueError):
+    except (KeyError, IndexError, TypeError, ValueError, OverflowError):
         raise MishapError(Mishap.NOT_COMFYUI, "its queue is not as ComfyUI answers") from None
 
 
@@ -157,31 +173,41 @@ def read_history(answer: Any) -> tuple[Ended, ...]:
     """The answer of `GET /history` or `GET /history/{prompt_id}`. Raises `MishapError`."""
     try:
         return tuple(_ended(str(prompt_id), entry) for prompt_id, entry in answer.items())
-    except (AttributeError, KeyError, IndexError, TypeError, ValueError):
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError):
         raise MishapError(Mishap.NOT_COMFYUI, "its history is not as ComfyUI answers") from None
 
 
 def _ended(prompt_id: str, entry: Mapping[str, Any]) -> Ended:
     item = _queued(entry["prompt"])
+    status = entry.get("status")
+    cached = [node_id for event, data in _messages(status) if event == "execution_cached" for node_id in data["nodes"]]
     by_node: dict[str, tuple[StoredFile, ...]] = {}
     files: list[StoredFile] = []
     for node_id, output in entry["outputs"].items():
         by_node[str(node_id)] = tuple(_files(output.get("images")))
-        files += [file for values in output.values() for file in _files(values)]
-    return Ended(prompt_id, item.client_id, item.prompt, tuple(files), by_node, _failure(entry.get("status")))
+        if node_id not in cached:
+            files += [file for values in output.values() for file in _files(values)]
+    return Ended(prompt_id, item.client_id, item.prompt, tuple(files), by_node, _failure(status))
 
 
 def _files(values: object) -> Iterator[StoredFile]:
     for value in _mappings(values):
-        if "filename" in value:
-            yield StoredFile(str(value["filename"]), str(value.get("subfolder", "")), str(value.get("type", "output")))
+        with suppress(TypeError, ValueError):  # a file whose name cannot be said can be neither fetched nor removed
+            yield _file(value.get("filename"), value.get("subfolder", ""), value.get("type", "output"))
+
+
+def _messages(status: Any) -> Iterator[tuple[Any, Any]]:
+    """What a prompt said while it ran. Servers of 2023 have kept nothing of it."""
+    for message in status.get("messages", ()) if isinstance(status, Mapping) else ():
+        event, data = message[:2]
+        yield event, data
 
 
 def _failure(status: Any) -> MishapError | None:
     # Servers of 2023 have no status; what they list in their history has ended well.
     if not isinstance(status, Mapping) or status.get("status_str") == "success":
         return None
-    for event, data in (message[:2] for message in status.get("messages", ())):
+    for event, data in _messages(status):
         if event == "execution_interrupted":
             return MishapError(Mishap.INTERRUPTED, f"node {_word(data.get('node_id'))}")
         if event == "execution_error":
@@ -199,10 +225,9 @@ def read_signs(queue: Queue, stats: Any) -> tuple[object, ...]:
     prompts alone.
     """
     memory = [
-        device.get(key)
+        number(device.get(key))
         for device in _mappings(stats.get("devices") if isinstance(stats, Mapping) else None)
         if device.get("type") != "cpu"
         for key in ("torch_vram_total", "torch_vram_free")
     ]
-    numbers = [value for value in memory if isinstance(value, int | float) and math.isfinite(value)]
-    return (*(item.prompt_id for item in queue.running), *numbers)
+    return (*(item.prompt_id for item in queue.running), *(value for value in memory if value is not None))

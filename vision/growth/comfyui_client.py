@@ -17,7 +17,7 @@ import httpx
 
 from vision.errors import VisionError
 from vision.growth.comfyui_answers import Ended, Queue, StoredFile, prompt_id_of, read_history, read_queue, stored_file
-from vision.growth.comfyui_mishaps import Mishap, MishapError
+from vision.growth.comfyui_mishaps import Mishap, MishapError, NotSentError
 
 MAX_JSON_BYTES = 64 * 1024 * 1024
 """A queue holds every workflow in it, a history those of the last jobs."""
@@ -59,12 +59,12 @@ class Server:
         """Close all connections; requests under way fail."""
         self._http.close()
 
-    def upload(self, data: bytes, file: StoredFile, *, overwrite: bool = False) -> StoredFile:
-        """Store a picture under the name that `file` has; returns where it really lies.
+    def upload(self, data: bytes, file: StoredFile) -> StoredFile:
+        """Store a picture under the name that `file` has, whatever lies there; returns where it really lies.
 
-        Without `overwrite` a server that has other bytes under that name chooses another one.
+        Without `overwrite` a server would choose another name for what comes late, and nobody would know of it.
         """
-        fields = {"type": file.type, "subfolder": file.subfolder} | ({"overwrite": "true"} if overwrite else {})
+        fields = {"type": file.type, "subfolder": file.subfolder, "overwrite": "true"}
         files = {"image": (file.name, data, "image/png")}
         return stored_file(self._json("POST", "/upload/image", data=fields, files=files))
 
@@ -128,7 +128,10 @@ class Server:
         return _decoded(body, route)
 
     def _ask(self, method: str, route: str, *, most: int = MAX_JSON_BYTES, **request: Any) -> tuple[int, bytes]:
-        """Status and body. Raises UNREACHABLE, NOT_COMFYUI for a body of more than `most` bytes."""
+        """Status and body.
+
+        Raises UNREACHABLE (`NotSentError` when nothing was sent), NOT_COMFYUI for a body of more than `most` bytes.
+        """
         ends_s = time.monotonic() + self._answer_s
         body = bytearray()
         name = route.split("/", 2)[1]
@@ -142,6 +145,8 @@ class Server:
                     if time.monotonic() > ends_s:
                         raise MishapError(Mishap.UNREACHABLE, f"{method} /{name}: its answer does not end")
                 return response.status_code, bytes(body)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+            raise NotSentError(f"{method} /{name}: {type(error).__name__}") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise MishapError(Mishap.UNREACHABLE, f"{method} /{name}: {type(error).__name__}") from None
 

@@ -6,7 +6,6 @@ still waits.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, wait
@@ -21,10 +20,11 @@ from vision import raster
 from vision.errors import PhotoError
 from vision.growth.comfyui_answers import Ended, StoredFile
 from vision.growth.comfyui_client import Server
-from vision.growth.comfyui_mishaps import Mishap, MishapError
+from vision.growth.comfyui_mishaps import Mishap, MishapError, NotSentError
+from vision.growth.comfyui_news import News
 from vision.growth.comfyui_socket import Listener
 from vision.growth.comfyui_tidy import Traces, upload_name
-from vision.growth.comfyui_vigil import Patience, State, Vigil
+from vision.growth.comfyui_vigil import Patience, State, Stillness, Vigil
 from vision.growth.comfyui_window import MULTIPLE_PX
 from vision.growth.comfyui_workflow import Workflow
 from vision.png import encode_png
@@ -33,8 +33,6 @@ from vision.types import Progress, RgbImage, Stage
 PICTURE_LIMITS = raster.Limits(max_pixels=36_000_000, min_side_px=8)
 _READ = frozenset({raster.Format.PNG, raster.Format.JPEG, raster.Format.WEBP})
 """What ComfyUI's nodes write."""
-
-log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -68,59 +66,103 @@ class Job:
         *,
         patience: Patience,
         progress: Progress,
+        news: News,
+        traces: Traces,
         ends_s: float | None,
+        before: Stillness | None,
     ) -> None:
+        """`traces` says at any moment what may be left on the server; `before` is how the last job saw it."""
         self._server = server
         self._listener = listener
         self._threads = threads
         self._patience = patience
         self._progress = progress
+        self._news = news
+        self._traces = traces
         self._ends_s = ends_s
-        self._under_way: set[Future[Any]] = set()
+        self._before = before
+        self._vigil: Vigil | None = None
+        """From the moment in which the server has the prompt."""
+
+    @property
+    def stillness(self) -> Stillness | None:
+        """How it saw the server last."""
+        return self._vigil.stillness if self._vigil else self._before
 
     def run(
         self,
         pictures: Pictures,
         workflow: Workflow,
         fill: Callable[[StoredFile, StoredFile], dict[str, Any]],
-        traces: Traces,
     ) -> RgbImage:
-        """The picture that the server made. Raises `MishapError` and `CancelledCallError`.
+        """The picture that the server made. Raises `MishapError`, and whatever `progress` raises.
 
-        `fill` makes the prompt from where image and mask lie. `traces` says at any moment what may be left there.
+        `fill` makes the prompt from where image and mask lie.
         """
-        self._progress.enter(Stage.DIFFUSION_QUEUE)
-        image = self._upload(encode_png(pictures.image).data, "image", traces)
-        mask = self._upload(mask_file(pictures.mask), "mask", traces)
+        self._progress.enter(Stage.DIFFUSION)
+        image = self._upload(encode_png(pictures.image).data, "image")
+        mask = self._upload(mask_file(pictures.mask), "mask")
         prompt = fill(image, mask)
         # Before the prompt: what is told to nobody is not told again.
         if not self._until(lambda: self._listener.wait_open(self._patience.look_s), self._patience.connect_s):
-            log.warning("the diffusion server's socket does not open; its history has to do")
-        traces.submitted = True
-        traces.prompt_id = self._wait(self._server.submit, prompt, traces.client_id)
-        ended = self._watch(Vigil(traces.prompt_id, workflow.weights(), self._patience, time.monotonic()))
+            self._news.socket_shut()
+        prompt_id = self._submit(prompt)
+        self._progress.enter(Stage.DIFFUSION_QUEUE)
+        vigil = Vigil(prompt_id, workflow.steps(), self._patience, time.monotonic(), self._before)
+        self._vigil = vigil
+        ended = self._watch(vigil)
         if ended.mishap is not None:
             raise ended.mishap
         files = ended.by_node.get(workflow.result_node, ())
         if not files:
             raise MishapError(Mishap.NO_OUTPUT, f"node {workflow.result_node} has no picture in the history")
-        return checked(decoded(self._wait(self._server.view, files[0])), like=pictures.image)
+        return checked(decoded(self._answer(self._threads.submit(self._server.view, files[0]))), like=pictures.image)
 
-    def settle(self, timeout_s: float) -> None:
-        """Wait for requests that were given up: what they do must not come after what removes it."""
-        wait(self._under_way, timeout_s)
+    def _upload(self, data: bytes, kind: str) -> StoredFile:
+        traces, wanted = self._traces, upload_name(self._traces.client_id, kind)
 
-    def _upload(self, data: bytes, kind: str, traces: Traces) -> StoredFile:
-        wanted = upload_name(traces.client_id, kind)
-        traces.uploads.append(wanted)
-        stored = self._wait(self._server.upload, data, wanted)
-        traces.uploads[-1] = stored  # under another name, where somebody else has the wanted one
+        def send() -> StoredFile:
+            try:
+                stored = self._server.upload(data, wanted)
+            except NotSentError:
+                traces.uploads.discard(wanted)
+                raise
+            if traces.client_id not in stored.name:
+                raise MishapError(Mishap.NOT_COMFYUI, "the answer to an upload names another file")
+            traces.uploads.add(stored)
+            return stored
+
+        traces.uploads.add(wanted)
+        stored = self._sent(send)
+        self._progress.moved()
         return stored
 
+    def _submit(self, prompt: dict[str, Any]) -> str:
+        traces = self._traces
+
+        def send() -> str:
+            try:
+                traces.prompt_id = self._server.submit(prompt, traces.client_id)
+            except NotSentError:
+                traces.submitted = False
+                raise
+            return traces.prompt_id
+
+        traces.submitted = True
+        return self._sent(send)
+
+    def _sent(self, send: Callable[[], T]) -> T:
+        """The answer to what leaves something there."""
+        sending = self._threads.submit(send)
+        self._traces.sending.append(sending)
+        return self._answer(sending)
+
     def _look(self) -> None:
+        now_s = time.monotonic()
+        # Before `progress`, which may raise for the same time, and knows nothing of the server.
+        if self._ends_s is not None and now_s >= self._ends_s:
+            raise self._vigil.late(now_s) if self._vigil else MishapError(Mishap.OUT_OF_TIME)
         self._progress.look()
-        if self._ends_s is not None and time.monotonic() >= self._ends_s:
-            raise MishapError(Mishap.OUT_OF_TIME)
 
     def _until(self, true: Callable[[], bool], timeout_s: float) -> bool:
         ends_s = time.monotonic() + timeout_s
@@ -130,15 +172,7 @@ class Job:
                 return True
         return False
 
-    def _start(self, ask: Callable[..., T], *arguments: Any) -> Future[T]:
-        future = self._threads.submit(ask, *arguments)
-        self._under_way.add(future)
-        future.add_done_callback(self._under_way.discard)
-        return future
-
-    def _wait(self, ask: Callable[..., T], *arguments: Any) -> T:
-        """The answer to one request."""
-        asked = self._start(ask, *arguments)
+    def _answer(self, asked: Future[T]) -> T:
         while not asked.done():
             self._look()
             wait([asked], self._patience.look_s)
@@ -155,7 +189,7 @@ class Job:
                 told.tell(vigil)
             now_s = time.monotonic()
             if asked is None and (now_s >= ask_at_s or vigil.steps.ended):
-                asked = self._start(self._state, vigil.prompt_id)
+                asked = self._threads.submit(self._state, vigil.prompt_id)
             if asked is not None and (asked.done() or vigil.steps.ended):
                 ended = self._learn(vigil, asked)
                 if ended is not None:
@@ -192,39 +226,34 @@ class Job:
 
 
 class _Told:
-    """What was told to `progress` about a vigil."""
+    """What was told to `progress` about a vigil: every movement, so that both judge by the same."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
-        self._stage = Stage.DIFFUSION_QUEUE
-        self._ahead: int | None = None
+        self._stage: tuple[Stage, int] = (Stage.DIFFUSION_QUEUE, 0)
         self._done = 0
-        self._counts = False
-        """Whether the present stage was entered with its total."""
-        self._unheard = 0
+        self._movements = 0
 
     def tell(self, vigil: Vigil) -> None:
-        if vigil.runs:
-            self._tell_running(vigil)
-        elif vigil.ahead is not None:
-            if self._ahead is None:
-                self._progress.enter(Stage.DIFFUSION_QUEUE, vigil.ahead)
-                self._ahead = vigil.ahead
-            while self._ahead > vigil.ahead:
-                self._progress.step()
-                self._ahead -= 1
-
-    def _tell_running(self, vigil: Vigil) -> None:
-        if self._unheard < vigil.unheard_movements:
-            # It moves, nobody knows how far it is: the stage begins again, without a total.
-            self._progress.enter(Stage.DIFFUSION)
-            self._stage, self._counts, self._unheard = Stage.DIFFUSION, False, vigil.unheard_movements
-        if self._stage is not Stage.DIFFUSION or (not self._counts and vigil.steps.done > self._done):
-            self._progress.enter(Stage.DIFFUSION, vigil.steps.total)
-            self._stage, self._counts, self._done = Stage.DIFFUSION, True, 0
-        while self._counts and self._done < vigil.steps.done:
+        if vigil.movements == self._movements:
+            return
+        self._movements = vigil.movements
+        stage, done = self._position(vigil)
+        if stage != self._stage:
+            self._progress.enter(*stage)
+            self._stage, self._done = stage, 0
+        elif done <= self._done:
+            self._progress.moved()
+        for _ in range(self._done, done):
             self._progress.step()
-            self._done += 1
+        self._done = max(self._done, done)
+
+    def _position(self, vigil: Vigil) -> tuple[tuple[Stage, int], int]:
+        """The stage with its total, and how much of it is done."""
+        if vigil.runs:
+            return (Stage.DIFFUSION, vigil.steps.total), vigil.steps.done
+        most, ahead = self._stage[1], vigil.ahead or 0
+        return (Stage.DIFFUSION_QUEUE, max(most, ahead)), max(0, most - ahead)
 
 
 def checked(picture: RgbImage, like: RgbImage) -> RgbImage:

@@ -34,7 +34,7 @@ class Mishap(StrEnum):
     QUEUE_STALLED = "queue_stalled"
     """Our job waits and what is before it does not move."""
     OUT_OF_TIME = "out_of_time"
-    """The caller's time is over."""
+    """The caller's time is over, and the server was at work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +74,10 @@ class MishapError(VisionError):
         super().__init__(f"{mishap.value}: {detail}" if detail else mishap.value)
         self.mishap = mishap
         self.detail = detail
+
+
+class NotSentError(MishapError):
+    """UNREACHABLE before anything of a request had reached the server: it left nothing there."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(Mishap.UNREACHABLE, detail)

@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from vision.growth.comfyui_answers import number
+
+MOST_STEPS = 1000
+"""Of one node; what counts further, as a download does, counts in larger steps."""
+
 _ENDS = frozenset({"execution_success", "execution_error", "execution_interrupted"})
 
 
 class Steps:
-    """Counts the finished steps of one prompt. `weights` are the steps of each of its nodes."""
+    """Counts the finished steps of one prompt.
 
-    def __init__(self, weights: Mapping[str, int]) -> None:
-        self._weights = weights
-        self._shares: dict[str, float] = {}
+    How many a node has it says itself, whatever its class and inputs are called; `guesses` stand in, by the ids of all
+    nodes, for those that have not spoken yet.
+    """
+
+    def __init__(self, guesses: Mapping[str, int]) -> None:
+        self._steps = dict(guesses)
+        self._shares = dict.fromkeys(guesses, 0.0)
         self._executing = ""
         self.began = False
         """Whether the server has begun with it."""
@@ -22,13 +31,13 @@ class Steps:
 
     @property
     def total(self) -> int:
-        """Steps of the whole prompt."""
-        return sum(self._weights.values())
+        """Steps of the whole prompt, as far as is known; may grow."""
+        return sum(self._steps.values())
 
     @property
     def done(self) -> int:
-        """Finished steps."""
-        return sum(int(self._weights.get(node_id, 0) * share + 1e-6) for node_id, share in self._shares.items())
+        """Finished steps; never falls."""
+        return sum(int(self._steps[node_id] * share + 1e-6) for node_id, share in self._shares.items())
 
     def see(self, message: Any, prompt_id: str) -> bool:
         """Take one message; returns whether it speaks of this prompt."""
@@ -38,8 +47,9 @@ class Steps:
         self.began = True
         match message.get("type"):
             case "execution_cached":
-                for node_id in _strings(data.get("nodes")):
-                    self._reach(node_id, 1.0)
+                nodes = data.get("nodes")
+                for node_id in nodes if isinstance(nodes, list) else ():
+                    self._reach(str(node_id), 1.0)
             case "executing" if isinstance(data.get("node"), str):
                 # Servers without `progress_state` say only what comes next.
                 self._reach(self._executing, 1.0)
@@ -49,29 +59,25 @@ class Steps:
             case "executed":
                 self._reach(str(data.get("node")), 1.0)
             case "progress":
-                self._reach(str(data.get("node")), _share(data))
+                self._count(str(data.get("node")), data)
             case "progress_state":
-                self._see_state(data.get("nodes"))
+                nodes = data.get("nodes")
+                for node_id, state in nodes.items() if isinstance(nodes, Mapping) else ():
+                    if isinstance(state, Mapping):
+                        self._count(str(node_id), state)
             case str(event) if event in _ENDS:
                 self.ended = True
         return True
 
-    def _see_state(self, nodes: Any) -> None:
-        if isinstance(nodes, Mapping):
-            for node_id, state in nodes.items():
-                if isinstance(state, Mapping):
-                    self._reach(str(node_id), 1.0 if state.get("state") == "finished" else _share(state))
+    def _count(self, node_id: str, state: Mapping[str, Any]) -> None:
+        value, most = number(state.get("value")), number(state.get("max"))
+        if value is not None and most is not None and most > 0:
+            if node_id in self._steps:
+                self._steps[node_id] = max(self._steps[node_id], min(int(most), MOST_STEPS))
+            self._reach(node_id, min(max(value / most, 0.0), 1.0))
+        if state.get("state") == "finished":
+            self._reach(node_id, 1.0)
 
     def _reach(self, node_id: str, share: float) -> None:
-        self._shares[node_id] = max(share, self._shares.get(node_id, 0.0))
-
-
-def _share(data: Mapping[str, Any]) -> float:
-    value, most = data.get("value"), data.get("max")
-    if isinstance(value, int | float) and isinstance(most, int | float) and most > 0:
-        return min(max(value / most, 0.0), 1.0)
-    return 0.0
-
-
-def _strings(value: object) -> list[str]:
-    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
+        if node_id in self._shares:
+            self._shares[node_id] = max(share, self._shares[node_id])

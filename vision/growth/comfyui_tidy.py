@@ -6,11 +6,11 @@ a name in any of its three folders, outputs included; what is left is one grey p
 
 from __future__ import annotations
 
-import logging
 import re
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 
@@ -21,31 +21,21 @@ from vision.png import encode_png
 
 BLANK = encode_png(np.full((1, 1, 3), 128, dtype=np.uint8)).data
 SUBFOLDER = "hairmesh"
-AGAIN_AFTER_S = 0.2
-"""Between two looks whether an interrupted job has ended."""
+LAST_ENDED = 1000
+"""Ended jobs of anybody among which one is looked for whose prompt id is not known."""
 
-log = logging.getLogger(__name__)
-
-_OWNER = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_CLIENT_ID = re.compile(r"hairmesh-[0-9a-f]{32}")
 _KINDS = ("image", "mask")
 
 
-def check_owner(owner: str) -> str:
-    """`owner` if it can be part of names; raises `ValueError`."""
-    if not _OWNER.fullmatch(owner):
-        raise ValueError("the owner of diffusion jobs is 1 to 64 characters of A-Z a-z 0-9 . _ -")
-    return owner
+def client_id_of(random_hex: str) -> str:
+    """The client id of one job; `random_hex` has 32 digits, so that nobody else's can be the same."""
+    return f"hairmesh-{random_hex}"
 
 
-def client_id_of(owner: str, random_hex: str) -> str:
-    """The client id of one job; `random_hex` has 16 digits."""
-    return f"hairmesh-{owner}-{random_hex}"
-
-
-def is_of(owner: str) -> Callable[[str], bool]:
-    """Tells the client ids of this owner's jobs from all others, those of an owner `<owner>-x` too."""
-    pattern = re.compile(rf"hairmesh-{re.escape(owner)}-[0-9a-f]{{16}}")
-    return lambda client_id: pattern.fullmatch(client_id) is not None
+def is_client_id(text: str) -> bool:
+    """Whether it can be one of ours."""
+    return _CLIENT_ID.fullmatch(text) is not None
 
 
 def upload_name(client_id: str, kind: str) -> StoredFile:
@@ -55,70 +45,81 @@ def upload_name(client_id: str, kind: str) -> StoredFile:
 
 @dataclass(slots=True)
 class Traces:
-    """What one job may have left."""
+    """What one job may have left. Filled by the threads that send, read by the one that removes."""
 
     client_id: str
-    uploads: list[StoredFile]
+    uploads: set[StoredFile] = field(default_factory=set)
     """Also those whose upload was not answered."""
     submitted: bool = False
     """Whether a prompt was sent, answered or not."""
     prompt_id: str = ""
+    sending: list[Future[Any]] = field(default_factory=list)
+    """Requests that may still reach the server."""
+
+    @classmethod
+    def of_unknown(cls, client_id: str) -> Self:
+        """All that a job can have left of which nothing but its client id is known any more."""
+        return cls(client_id, {upload_name(client_id, kind) for kind in _KINDS}, submitted=True)
+
+    @property
+    def under_way(self) -> bool:
+        """Whether something may still come to what is there."""
+        return not all(each.done() for each in self.sending)
 
 
-def remove(server: Server, traces: Traces, tidy_s: float) -> None:
-    """Remove them; raises `MishapError` when the server does not let us, `TimeoutError` when its job does not end."""
-    ended: Sequence[Ended] = ()
+def remove(server: Server, traces: Traces) -> bool:
+    """Remove what can be removed now; whether nothing is left. Raises `MishapError` when the server does not let us.
+
+    Pictures of the patient first: they are there at once, while a job may take its time to end.
+    """
+    under_way = traces.under_way  # before: what arrives after this look is for the next time
+    refused = _overwrite(server, tuple(traces.uploads))
     if traces.submitted:
-        found = _withdraw(server, lambda client_id: client_id == traces.client_id, tidy_s)
-        ids = found | {traces.prompt_id} - {""}
-        ended = [entry for prompt_id in sorted(ids) if (entry := server.history(prompt_id)) is not None]
-    _remove_files(server, ended, traces.uploads)
+        if not _withdrawn(server, traces):
+            return False
+        for ended in _ended(server, traces):
+            stays = _overwrite(server, [file for file in ended.files if _is_ours(file, traces.client_id)])
+            if not stays:  # else the entry is needed once more, to know what to overwrite
+                server.forget(ended.prompt_id)
+            refused += stays
+    if refused:
+        raise refused[0]
+    return not under_way
 
 
-def remove_of_owner(server: Server, owner: str, tidy_s: float, last: int) -> int:
-    """Remove all jobs of an owner among the queue and the `last` ended ones; returns how many there were."""
-    is_ours = is_of(owner)
-    jobs = {item.client_id for item in server.queue().prompts() if is_ours(item.client_id)}
-    if jobs:
-        _withdraw(server, is_ours, tidy_s)
-    ended = [entry for entry in server.last_ended(last) if is_ours(entry.client_id)]
-    jobs |= {entry.client_id for entry in ended}
-    _remove_files(server, ended, [upload_name(client_id, kind) for client_id in sorted(jobs) for kind in _KINDS])
-    return len(jobs)
+def _withdrawn(server: Server, traces: Traces) -> bool:
+    """Take the job out of the queue, or interrupt it; whether it was not there any more."""
+    queue = server.queue()
+    running = [item.prompt_id for item in queue.running if item.client_id == traces.client_id]
+    pending = [item.prompt_id for item in queue.pending if item.client_id == traces.client_id]
+    for prompt_id in pending:
+        server.drop_pending(prompt_id)
+    for prompt_id in running:
+        server.interrupt(prompt_id)  # by its id: what runs by now may be somebody else's
+    traces.prompt_id = next(iter((*running, *pending)), traces.prompt_id)
+    return not running and not pending
 
 
-def _withdraw(server: Server, is_ours: Callable[[str], bool], tidy_s: float) -> set[str]:
-    """Take jobs out of the queue and wait for the end of one that runs; returns the ids that were found there."""
-    ends_s = time.monotonic() + tidy_s
-    found: set[str] = set()
-    while True:
-        queue = server.queue()
-        pending = [item.prompt_id for item in queue.pending if is_ours(item.client_id)]
-        running = [item.prompt_id for item in queue.running if is_ours(item.client_id)]
-        found |= {*pending, *running}
-        for prompt_id in pending:
-            server.drop_pending(prompt_id)
-        for prompt_id in running:
-            server.interrupt(prompt_id)  # by its id: what runs by now may be somebody else's
-        if not pending and not running:
-            return found
-        if time.monotonic() > ends_s:
-            raise TimeoutError("the interrupted job has not ended")
-        if running:
-            time.sleep(AGAIN_AFTER_S)
+def _ended(server: Server, traces: Traces) -> list[Ended]:
+    if traces.prompt_id:
+        ended = server.history(traces.prompt_id)
+        return [] if ended is None else [ended]
+    return [entry for entry in server.last_ended(LAST_ENDED) if entry.client_id == traces.client_id]
 
 
-def _remove_files(server: Server, ended: Sequence[Ended], uploads: Sequence[StoredFile]) -> None:
-    """Overwrite pictures, then forget the entries that name them."""
+def _is_ours(file: StoredFile, client_id: str) -> bool:
+    """Whether a file that a node of ours names was made for this job: a node may also show what lay there before."""
+    return file.type == "temp" or client_id in file.name
+
+
+def _overwrite(server: Server, files: Iterable[StoredFile]) -> list[MishapError]:
+    """All of them, whatever becomes of one; what the server did not let us."""
     refused: list[MishapError] = []
-    for file in (*uploads, *(file for entry in ended for file in entry.files)):
+    for file in files:
         try:
-            server.upload(BLANK, file, overwrite=True)
+            server.upload(BLANK, file)
         except MishapError as error:
             if error.mishap is Mishap.UNREACHABLE:
                 raise  # nor will it answer for the next one
             refused.append(error)
-    for entry in ended:
-        server.forget(entry.prompt_id)
-    if refused:
-        raise refused[0]
+    return refused

@@ -23,7 +23,13 @@ RESULT_TITLE = "%result%"
 SAVES_PICTURES = frozenset({"SaveImage", "PreviewImage"})
 """Core nodes that leave a file which the history names."""
 _SAVES_NO_FILE = frozenset({"SaveImageWebsocket"})
+_LOST_ON_THE_WAY = (
+    "the picture of SaveImageWebsocket is lost when the connection breaks: use PreviewImage, whose files are temporary"
+)
 _LOOKS_LIKE_PLACEHOLDER = re.compile(r"%[a-z_]+%", re.IGNORECASE)
+_SAVES_FOR_GOOD = frozenset({"SaveImage"})
+_PREFIX_INPUT = "filename_prefix"
+"""Of every core node that saves for good, and of most others."""
 _SEEDS = 2**64
 """KSampler takes whole numbers below this."""
 
@@ -87,6 +93,7 @@ class Workflow:
         nodes = _api_format(content)
         _check_links(nodes)
         _check_placeholders(nodes)
+        _check_prefixes(nodes)
         result = _result_node(nodes)
         _check_reaches(nodes, result)
         return cls(nodes, result)
@@ -99,9 +106,9 @@ class Workflow:
             for node_id, node in self.nodes.items()
         }
 
-    def weights(self) -> Mapping[str, int]:
-        """Steps of each node, by its id: those of a sampler, one for every other node."""
-        return {node_id: _weight(node["inputs"].get("steps")) for node_id, node in self.nodes.items()}
+    def steps(self) -> Mapping[str, int]:
+        """Steps that each node may have, by its id: a sampler's, where it says so itself; else one."""
+        return {node_id: _steps(node["inputs"].get("steps")) for node_id, node in self.nodes.items()}
 
 
 def seed_of(seed: int) -> int:
@@ -109,7 +116,7 @@ def seed_of(seed: int) -> int:
     return seed % _SEEDS
 
 
-def _weight(steps: object) -> int:
+def _steps(steps: object) -> int:
     return steps if isinstance(steps, int) and not isinstance(steps, bool) and steps > 0 else 1
 
 
@@ -178,8 +185,21 @@ def _check_placeholders(nodes: Mapping[str, Node]) -> None:
         )
 
 
+def _check_prefixes(nodes: Mapping[str, Node]) -> None:
+    """Pictures that are saved for good have to carry the job's name: no other file is ever overwritten."""
+    for node_id, node in nodes.items():
+        saves = node["class_type"] in _SAVES_FOR_GOOD or _PREFIX_INPUT in node["inputs"]
+        if saves and node["inputs"].get(_PREFIX_INPUT) != Placeholder.OUTPUT_PREFIX:
+            raise WorkflowError(
+                f"node {node_id} ({node['class_type']}) would leave patients' pictures for good, under names that are"
+                f" not told from yours: write {Placeholder.OUTPUT_PREFIX} as its {_PREFIX_INPUT}, or use PreviewImage"
+            )
+
+
 def _result_node(nodes: Mapping[str, Node]) -> str:
     titled = [node_id for node_id, node in nodes.items() if _title(node) == RESULT_TITLE]
+    if any(nodes[node_id]["class_type"] in _SAVES_NO_FILE for node_id in titled):
+        raise WorkflowError(_LOST_ON_THE_WAY)
     if len(titled) == 1:
         return titled[0]
     if titled:
@@ -192,10 +212,7 @@ def _result_node(nodes: Mapping[str, Node]) -> str:
             f"nodes {', '.join(saving)} save pictures: give the one that counts the title {RESULT_TITLE}"
         )
     if any(node["class_type"] in _SAVES_NO_FILE for node in nodes.values()):
-        raise WorkflowError(
-            "the picture of SaveImageWebsocket is lost when the connection breaks: use PreviewImage, whose files are"
-            " temporary"
-        )
+        raise WorkflowError(_LOST_ON_THE_WAY)
     raise WorkflowError(
         f"no node saves the picture: end the workflow in PreviewImage or SaveImage, or give the node that does it the"
         f" title {RESULT_TITLE}"

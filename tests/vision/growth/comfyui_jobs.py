@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -106,9 +107,55 @@ def job(
     return GrowthJob(scene, region() if where is None else where, None, seed, timeout_s)
 
 
-def growth(url: str, patience: Patience = QUICK, *, owner: str = "worker-1") -> ComfyUiGrowth:
-    """The backend with the example workflow."""
-    return ComfyUiGrowth(url, Workflow.load(EXAMPLE), owner=owner, side_px=SIDE_PX, patience=patience)
+class Told:
+    """`News`, written down."""
+
+    def __init__(self) -> None:
+        self.news: list[tuple[Any, ...]] = []
+
+    def tried_again(self, problem: str) -> None:
+        self.news.append(("tried again", problem))
+
+    def socket_shut(self) -> None:
+        self.news.append(("socket shut",))
+
+    def leftovers_wait(self, jobs: int, problem: str) -> None:
+        self.news.append(("wait", jobs, problem))
+
+    def leftovers_removed(self, jobs: int) -> None:
+        self.news.append(("removed", jobs))
+
+    def journal_missing(self, problem: str) -> None:
+        self.news.append(("journal missing", problem))
+
+
+def growth(
+    url: str,
+    patience: Patience = QUICK,
+    *,
+    workflow: dict[str, Any] | None = None,
+    journal_dir: Path | None = None,
+    told: Told | None = None,
+) -> ComfyUiGrowth:
+    """The backend, with the example workflow or another one."""
+    made = Workflow.load(EXAMPLE) if workflow is None else Workflow.parse(json.dumps(workflow))
+    return ComfyUiGrowth(url, made, journal_dir=journal_dir, side_px=SIDE_PX, patience=patience, news=told or Told())
+
+
+def advanced() -> dict[str, Any]:
+    """The example with a sampler that has no input for its steps, as Flux and its kin are run."""
+    nodes: dict[str, Any] = json.loads(EXAMPLE.read_text())
+    latent = nodes["sampler"]["inputs"]["latent_image"]
+    nodes["noise"] = {"class_type": "RandomNoise", "inputs": {"noise_seed": "%seed%"}}
+    nodes["sigmas"] = {
+        "class_type": "BasicScheduler",
+        "inputs": {"model": ["checkpoint", 0], "scheduler": "simple", "steps": 20, "denoise": 1.0},
+    }
+    nodes["sampler"] = {
+        "class_type": "SamplerCustomAdvanced",
+        "inputs": {"noise": ["noise", 0], "sigmas": ["sigmas", 0], "latent_image": latent},
+    }
+    return nodes
 
 
 def grown(
@@ -137,13 +184,20 @@ def reason(url: str, patience: Patience = QUICK, *, what: GrowthJob | None = Non
 
 
 class Background:
-    """A job in a thread of its own."""
+    """A job in a thread of its own; of a backend of its own, which is closed behind it, or of a given one."""
 
-    def __init__(self, url: str, patience: Patience = QUICK, *, what: GrowthJob | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        patience: Patience = QUICK,
+        *,
+        what: GrowthJob | None = None,
+        backend: ComfyUiGrowth | None = None,
+    ) -> None:
         self.progress = Recorder()
         self.canvas: RgbImage | None = None
         self.error: BaseException | None = None
-        self._arguments = (url, patience, what)
+        self._arguments = (url, patience, what, backend)
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
@@ -157,9 +211,12 @@ class Background:
         return self.canvas
 
     def _run(self) -> None:
-        url, patience, what = self._arguments
+        url, patience, what, backend = self._arguments
         try:
-            self.canvas = grown(url, patience, what=what, progress=self.progress)
+            if backend is not None:
+                self.canvas = backend.grow(what or job(), self.progress)
+            else:
+                self.canvas = grown(url, patience, what=what, progress=self.progress)
         except BaseException as error:  # noqa: BLE001  (raised in `result`)
             self.error = error
 

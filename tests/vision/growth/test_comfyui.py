@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,10 +16,11 @@ from PIL import Image
 from tests.fakes.comfyui_server import ComfyUiServer
 from tests.vision.growth.comfyui_jobs import (
     EXAMPLE,
-    QUICK,
     ROOT,
     Background,
     Recorder,
+    Told,
+    advanced,
     grown,
     growth,
     hair_share,
@@ -35,9 +35,7 @@ from tests.vision.growth.comfyui_jobs import (
 )
 from vision.errors import CancelledCallError
 from vision.growth.backend import GrowthReason, GrowthUnavailableError
-from vision.growth.comfyui import ComfyUiGrowth, Words, remove_leftovers
-from vision.growth.comfyui_tidy import client_id_of
-from vision.growth.comfyui_workflow import Workflow
+from vision.growth.comfyui import Words
 from vision.types import NoProgress, Stage
 
 
@@ -65,8 +63,17 @@ def test_the_same_job_brings_the_same_picture_and_another_seed_another(server: C
 def test_progress_is_told_in_the_steps_of_the_workflow(server: ComfyUiServer) -> None:
     progress = Recorder()
     grown(server.url, progress=progress)
-    assert progress.stages == [(Stage.DIFFUSION_QUEUE, 0), (Stage.DIFFUSION, 33)]  # 25 of the sampler, 8 other nodes
-    assert progress.steps == [0, 33]
+    # 25 of the sampler, 8 other nodes
+    assert progress.stages == [(Stage.DIFFUSION, 0), (Stage.DIFFUSION_QUEUE, 0), (Stage.DIFFUSION, 33)]
+    assert progress.steps == [0, 0, 33]
+
+
+def test_a_sampler_without_an_input_for_its_steps_is_counted_by_what_it_says(server: ComfyUiServer) -> None:
+    backend, progress = growth(server.url, workflow=advanced()), Recorder()
+    assert hair_share(backend.grow(job(), progress)) > 0.9
+    backend.close()
+    assert progress.stages[-1] == (Stage.DIFFUSION, 30 + 19)  # 10 nodes, 20 steps of the scheduler's, 20 of the sampler
+    assert progress.steps[-1] == 49
 
 
 def test_while_others_are_served_the_job_waits_in_their_queue(server: ComfyUiServer) -> None:
@@ -74,8 +81,8 @@ def test_while_others_are_served_the_job_waits_in_their_queue(server: ComfyUiSer
     theirs = [others_prompt(server, client_id="first"), others_prompt(server, client_id="second")]
     server.engine.reached.wait(60)
     ours = Background(server.url)
-    until(lambda: len(ours.progress.stages) == 2)
-    assert ours.progress.stages == [(Stage.DIFFUSION_QUEUE, 0), (Stage.DIFFUSION_QUEUE, 2)]
+    until(lambda: len(ours.progress.stages) == 3)
+    assert ours.progress.stages[1:] == [(Stage.DIFFUSION_QUEUE, 0), (Stage.DIFFUSION_QUEUE, 2)]
     server.engine.release.set()
     ours.result()
     assert ours.progress.stages[-1] == (Stage.DIFFUSION, 33)
@@ -93,7 +100,7 @@ def test_a_picture_in_the_folder_of_results_is_overwritten_too(server: ComfyUiSe
     nodes = json.loads(EXAMPLE.read_text())
     nodes["result"]["class_type"] = "SaveImage"
     nodes["result"]["inputs"]["filename_prefix"] = "%output_prefix%"
-    backend = ComfyUiGrowth(server.url, Workflow.parse(json.dumps(nodes)), owner="worker-1", patience=QUICK)
+    backend = growth(server.url, workflow=nodes)
     assert hair_share(backend.grow(job(), NoProgress())) > 0.9
     backend.close()
     (output,) = [key for key in server.engine.files if key[0] == "output"]
@@ -193,66 +200,28 @@ def test_b78_two_jobs_at_once_get_their_own_pictures(server: ComfyUiServer) -> N
         assert hair_share(canvas) > 0.9
 
 
-def test_b78_a_name_that_somebody_else_has_is_not_mistaken_for_ours(
-    server: ComfyUiServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("secrets.token_hex", lambda _size: "0" * 16)
-    name = ("temp", "hairmesh", f"{client_id_of('worker-1', '0' * 16)}-image.png")
-    server.engine.upload(b"somebody else's", name, overwrite=True)
-    assert hair_share(grown(server.url)) > 0.9
-    assert server.engine.files[name] == b"somebody else's"
-
-
-# What a worker finds when it starts
-
-
-def test_leftovers_of_an_owner_are_removed_and_nobody_elses(server: ComfyUiServer) -> None:
-    server.engine.hold = "ImageBlur"
-    ids = {
-        client: others_prompt(server, client_id=client)
-        for client in (
-            client_id_of("worker-1", "00112233aabbccdd"),
-            client_id_of("worker-1", "ffeeddccbbaa9988"),
-            client_id_of("worker-10", "00112233aabbccdd"),
-            client_id_of("worker-1-x", "00112233aabbccdd"),
-            "somebody",
-        )
-    }
-    server.engine.reached.wait(60)
-    ours = list(ids.values())[:2]
-    assert [item[1] for item in server.engine.running] == ours[:1]
-    assert remove_leftovers(server.url, "worker-1", QUICK) == 2
-    server.engine.release.set()
-    until(lambda: len(server.engine.history) == 3)
-    assert list(server.engine.history) == list(ids.values())[2:]
-
-
-def test_pictures_of_jobs_that_ended_without_their_worker_are_removed(server: ComfyUiServer) -> None:
-    client_id = client_id_of("worker-1", "00112233aabbccdd")
-    prompt_id = others_prompt(server, client_id=client_id)
-    until(lambda: prompt_id in server.engine.history)
-    output = next(key for key in server.engine.files if key[0] == "output")
-    assert remove_leftovers(server.url, "worker-1", QUICK) == 1
-    assert not server.engine.history
-    assert len(server.engine.files[output]) < 100
-    assert remove_leftovers(server.url, "worker-1", QUICK) == 0
-
-
-def test_leftovers_on_a_server_that_is_not_there_are_a_named_failure() -> None:
-    with pytest.raises(GrowthUnavailableError) as failed:
-        remove_leftovers("http://127.0.0.1:9", "worker-1", QUICK)
-    assert failed.value.reason is GrowthReason.DIFFUSION_UNAVAILABLE
-
-
-def test_what_could_not_be_removed_is_removed_later(server: ComfyUiServer) -> None:
-    backend = growth(server.url, replace(QUICK, tidy_s=0.5))
-    server.faults.replaced["/queue"] = (500, b"")
-    backend.grow(job(), NoProgress())
-    assert not nothing_left(server)
+@pytest.mark.parametrize(
+    "name", ["reference.png", "hairmesh-00112233445566778899aabbccddeeff-image.png", "half \ud800.png"]
+)
+def test_b78_a_name_that_somebody_else_has_is_not_mistaken_for_ours(server: ComfyUiServer, name: str) -> None:
+    """Whatever a server or a proxy says about where our picture lies."""
+    server.engine.upload(b"somebody else's", ("input", "", name), overwrite=True)
+    answer = json.dumps({"name": name, "subfolder": "", "type": "input"}).encode()
+    server.faults.replaced["/upload/image"] = (200, answer)
+    backend = growth(server.url)
+    with pytest.raises(GrowthUnavailableError) as refused:
+        backend.grow(job(), NoProgress())
+    assert refused.value.reason is GrowthReason.DIFFUSION_UNAVAILABLE
     server.faults.replaced.clear()
-    backend.grow(job(), NoProgress())
-    assert nothing_left(server)
+    assert hair_share(backend.grow(job(), NoProgress())) > 0.9
     backend.close()
+    assert server.engine.files["input", "", name] == b"somebody else's"
+
+
+def test_a_picture_that_lies_elsewhere_is_used_and_removed_there(server: ComfyUiServer) -> None:
+    server.faults.renames = True
+    assert hair_share(grown(server.url)) > 0.9
+    assert nothing_left(server)
 
 
 def test_a_prompt_is_never_sent_without_a_client_id(server: ComfyUiServer) -> None:
@@ -266,11 +235,17 @@ def test_a_prompt_is_never_sent_without_a_client_id(server: ComfyUiServer) -> No
     ours.result()
 
 
-def test_prompts_and_addresses_stay_out_of_the_log(server: ComfyUiServer, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("DEBUG", "vision")
+def test_prompts_and_addresses_are_no_news(server: ComfyUiServer) -> None:
+    told = Told()
+    backend = growth(server.url, told=told)
     server.faults.breaks = "KSampler"
-    assert reason(server.url) is GrowthReason.DIFFUSION_FAILED
-    said = json.dumps([record.getMessage() for record in caplog.records if record.name.startswith("vision")])
+    with pytest.raises(GrowthUnavailableError) as failed:
+        backend.grow(job(), NoProgress())
+    server.faults.breaks, server.faults.forgets = "", 1
+    backend.grow(job(), NoProgress())
+    backend.close()
+    said = f"{failed.value} {told.news}"
+    assert "tried again" in said
     assert Words().prompt not in said
     assert server.url not in said
 

@@ -21,11 +21,12 @@ from vision.growth.comfyui_answers import (
     stored_file,
 )
 from vision.growth.comfyui_mishaps import Mishap, MishapError
-from vision.growth.comfyui_steps import Steps
+from vision.growth.comfyui_steps import MOST_STEPS, Steps
 
 TRANSCRIPT = Path(__file__).parents[4] / "shared" / "data" / "comfyui" / "transcript.json"
+ODD = st.sampled_from([float("nan"), float("inf"), 10**400, -(10**400), "half \ud800", "line\nend", "", 0, -1, True])
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | ODD,
     lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.sampled_from(["data", "type", "nodes"]), inner),
     max_leaves=10,
 )
@@ -54,7 +55,9 @@ def test_histories_of_every_ending(recorded: dict[str, Any]) -> None:
     assert good.mishap is None
     assert good.client_id == "8cdd6636c0574fd4a5c67c571006351e"
     assert good.by_node["4"] == good.files == (StoredFile("run1_00001_.png", "", "output"),)
-    assert ended("the same prompt again, with client_id").files == good.files
+    cached = ended("the same prompt again, with client_id")
+    assert cached.by_node == good.by_node
+    assert cached.files == ()  # they are those of the first one
     empty = ended("the same prompt again, without client_id")
     assert (empty.mishap, empty.files, empty.client_id) == (None, (), "")
     failed = ended("input that is no picture (fails while running)").mishap
@@ -134,6 +137,20 @@ def test_a_sampler_counts_its_steps_and_servers_without_states_are_understood() 
     assert steps.ended
 
 
+def test_a_node_says_itself_how_many_steps_it_has() -> None:
+    """Whatever its class and inputs are called; one that counts millions counts in larger steps."""
+    steps = Steps({"any": 1, "bytes": 1})
+    for node, value, most in (("any", 5, 20), ("bytes", 600_000, 1_200_000), ("unknown", 1, 2)):
+        steps.see({"type": "progress", "data": {"prompt_id": "p", "node": node, "value": value, "max": most}}, "p")
+    assert (steps.done, steps.total) == (5 + 500, 20 + MOST_STEPS)
+
+
+def test_a_file_that_cannot_be_named_is_left_out() -> None:
+    images = [{"filename": "half \ud800.png"}, {"filename": "good.png", "subfolder": "a", "type": "temp"}, {}]
+    entry = {"prompt": [0, "id", {}, {}, []], "outputs": {"1": {"images": images}}}
+    assert read_history({"id": entry})[0].files == (StoredFile("good.png", "a", "temp"),)
+
+
 def refused_as(read: Callable[[Any], object], answer: Any) -> Mishap | None:
     try:
         read(answer)
@@ -142,18 +159,29 @@ def refused_as(read: Callable[[Any], object], answer: Any) -> Mishap | None:
     return None
 
 
-@given(JSON)
-def test_whatever_a_stranger_sends_is_read_or_refused_by_name(answer: Any) -> None:
+@given(JSON, JSON)
+def test_whatever_a_stranger_sends_is_read_or_refused_by_name(answer: Any, other: Any) -> None:
     steps = Steps({"1": 1})
     steps.see(answer, "own")
+    steps.see({"type": "execution_cached", "data": {"prompt_id": "own", "nodes": answer}}, "own")
     steps.see({"type": "progress_state", "data": {"prompt_id": "own", "nodes": answer}}, "own")
+    steps.see({"type": "progress_state", "data": {"prompt_id": "own", "nodes": {"1": answer}}}, "own")
     steps.see({"type": answer, "data": {"prompt_id": "own", "node": answer, "value": answer, "max": answer}}, "own")
-    assert steps.done <= steps.total
+    state = {"value": answer, "max": other, "state": other}
+    steps.see({"type": "progress_state", "data": {"prompt_id": "own", "nodes": {"1": state}}}, "own")
+    steps.see({"type": "progress", "data": {"prompt_id": "own", "node": "1", **state}}, "own")
+    assert 0 <= steps.done <= steps.total <= MOST_STEPS
     refusal(answer)
     refusal({"error": answer, "node_errors": answer})
     for read in (stored_file, prompt_id_of, read_queue, read_history):
         assert refused_as(read, answer) in {None, Mishap.NOT_COMFYUI, Mishap.REFUSED}
     read_signs(read_queue({"queue_running": [], "queue_pending": []}), answer)
+    read_signs(read_queue({"queue_running": [], "queue_pending": []}), {"devices": [{"torch_vram_free": answer}]})
+    for item in ([answer, other, {}, {}, []], [0, answer, other, other, []]):
+        assert refused_as(read_queue, {"queue_running": [item], "queue_pending": []}) in {None, Mishap.NOT_COMFYUI}
+    assert refused_as(prompt_id_of, {"prompt_id": answer}) in {None, Mishap.NOT_COMFYUI}
+    named = {"name": answer, "subfolder": other, "type": "temp", "filename": answer}
+    assert refused_as(stored_file, named) in {None, Mishap.NOT_COMFYUI}
 
 
 @given(JSON)
@@ -163,6 +191,8 @@ def test_a_history_with_anything_in_it_is_read_or_refused_by_name(value: Any) ->
         {"prompt": value, "outputs": {}, "status": None},
         {"prompt": [0, "id", {}, {}, []], "outputs": value, "status": value},
         {"prompt": [0, "id", {}, {}, []], "outputs": {"1": {"images": value}}, "status": {"messages": value}},
+        {"prompt": [0, "id", {}, {}, []], "outputs": {"1": {"images": [{"filename": value}]}}, "status": None},
+        {"prompt": [0, "id", {}, {}, []], "outputs": {}, "status": {"messages": [["execution_cached", value]]}},
         {"prompt": [0, "id", {}, {}, []], "outputs": {}, "status": {"messages": [["execution_error", value]]}},
     ):
         assert refused_as(read_history, {"id": entry}) in {None, Mishap.NOT_COMFYUI}

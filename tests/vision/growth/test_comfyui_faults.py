@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import replace
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import fields, replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
 
 import pytest
 
+from tests.fakes.comfyui_engine import Faults
 from tests.fakes.comfyui_relay import Relay
 from tests.fakes.comfyui_server import ComfyUiServer
 from tests.vision.growth.comfyui_jobs import (
@@ -28,7 +31,9 @@ from tests.vision.growth.comfyui_jobs import (
 from vision.errors import CancelledCallError
 from vision.growth.backend import GrowthReason, GrowthUnavailableError
 from vision.growth.comfyui_client import ServerUrlError
-from vision.types import NoProgress, Stage
+from vision.growth.comfyui_vigil import Patience
+from vision.growth.run import Growth
+from vision.types import NoProgress, ParsingMap, Stage
 
 R = GrowthReason
 
@@ -58,18 +63,33 @@ def test_b72_a_silent_socket_is_renewed_and_the_history_brings_the_picture(serve
     assert len(set(server.client_ids)) == 1
 
 
-def test_b72_movement_that_only_the_memory_shows_is_told_without_a_total(server: ComfyUiServer) -> None:
+def test_b72_what_only_the_history_knows_is_there_with_the_next_look_at_it(server: ComfyUiServer) -> None:
+    """By the patience that workers have; how long it is from look to look stands in `test_comfyui_vigil`."""
     server.faults.silent = True
     server.engine.hold = "KSampler"
-    ours = Background(server.url, replace(QUICK, quiet_s=0.3))
+    ours = Background(server.url, Patience())
     server.engine.reached.wait(60)
-    until(lambda: len(server.client_ids) >= 2)
+    server.engine.release.set()
+    until(lambda: server.engine.history)
+    looks = server.arrived.count("GET /history")
+    assert hair_share(ours.result()) > 0.9
+    assert server.arrived.count("GET /history") - looks <= 3  # one that came too early, the next, and one for tidying
+
+
+def test_b72_movement_that_only_the_memory_shows_is_a_sign_of_life(server: ComfyUiServer) -> None:
+    server.faults.silent = True
+    server.engine.hold = "KSampler"
+    ours = Background(server.url)
+    server.engine.reached.wait(60)
+    until(lambda: ours.progress.stages[-1] == (Stage.DIFFUSION, 33))
+    told = ours.progress.signs
 
     def breathed() -> bool:
         server.engine.memory += 1
-        return (Stage.DIFFUSION, 0) in ours.progress.stages
+        return ours.progress.signs > told
 
     until(breathed)
+    assert ours.progress.steps[-1] == 0
     server.engine.release.set()
     ours.result()
 
@@ -168,6 +188,38 @@ def test_b75_our_own_job_that_stands_still_is_stalled(server: ComfyUiServer) -> 
     assert nothing_left(server)
 
 
+@pytest.mark.parametrize("where", ["our job hangs", "the queue hangs"])
+def test_b75_the_default_call_finds_a_server_that_stands_and_does_not_wait_for_it_again(
+    server: ComfyUiServer, where: str
+) -> None:
+    """Four styles in the time of one attempt, both ten times as quick as a worker's."""
+    quick = 10.0
+    patience = Patience(**{each.name: getattr(Patience(), each.name) / quick for each in fields(Patience)})
+    if where == "our job hangs":
+        server.engine.hold = "KSampler"
+        server.faults.deaf = True
+    else:
+        server.faults.hangs = True
+        others_prompt(server)
+    backend = growth(server.url, patience)
+    calls = Growth(backend, no_proof, NoProgress(), timeout_s=180.0, clock=lambda: quick * time.monotonic())
+    reasons = [
+        calls.grow(lambda timeout_s: job(timeout_s=None if timeout_s is None else timeout_s / quick), left).reason
+        for left in (4, 3, 2, 1)
+    ]
+    assert R(reasons[-1]) is R.DIFFUSION_STALLED
+    assert R(reasons[-1]).is_servers_fault
+    assert len(set(server.client_ids)) <= 2, "a busy machine may need a second style to see it; nobody waits four times"
+    assert reasons.count(R.DIFFUSION_STALLED) >= 3
+    server.faults.hangs = False
+    server.engine.release.set()
+    backend.close()
+
+
+def no_proof(*_: object) -> ParsingMap:
+    raise AssertionError("nothing has grown")
+
+
 def test_a_job_that_somebody_interrupts_is_tried_once_more(server: ComfyUiServer) -> None:
     server.faults.interrupted = 1
     assert hair_share(grown(server.url)) > 0.9
@@ -186,6 +238,40 @@ def test_a_node_that_fails_is_named_and_not_tried_again(server: ComfyUiServer, e
     assert error.reason is R.DIFFUSION_FAILED
     assert str(error) == f"{named}: node sampler KSampler: {exception}"
     assert len(server.uploaded) == 2 + 2  # and each overwritten once
+    assert nothing_left(server)
+
+
+ODD_ANSWERS: dict[str, Callable[[Faults], None]] = {
+    "a step that is no number": lambda faults: setattr(faults, "progress", float("nan")),
+    "a step without end": lambda faults: setattr(faults, "progress", 10**400),
+    "an upload under half a character": lambda faults: faults.replaced.update(
+        {"/upload/image": (200, b'{"name": "half \\ud800.png", "subfolder": "", "type": "temp"}')}
+    ),
+    "a prompt with the id of a path": lambda faults: faults.replaced.update(
+        {"/prompt": (200, b'{"prompt_id": "../x"}')}
+    ),
+    "a place in the queue without end": lambda faults: faults.replaced.update(
+        {"/queue": (200, b'{"queue_running": [[1' + b"0" * 400 + b', "x", {}, {}, []]], "queue_pending": []}')}
+    ),
+    "a memory that is no number": lambda faults: faults.replaced.update(
+        {"/system_stats": (200, b'{"devices": [{"type": "cuda", "torch_vram_free": NaN, "torch_vram_total": 1e999}]}')}
+    ),
+    "an output under half a character": lambda faults: faults.more_output.update(
+        {"more": [{"filename": "half \ud800.png", "subfolder": "", "type": "temp"}]}
+    ),
+}
+
+
+@pytest.mark.parametrize("odd", ODD_ANSWERS)
+def test_an_odd_answer_is_named_or_does_not_matter_and_the_backend_goes_on(server: ComfyUiServer, odd: str) -> None:
+    backend = growth(server.url)
+    ODD_ANSWERS[odd](server.faults)
+    with suppress(GrowthUnavailableError):
+        assert hair_share(backend.grow(job(), NoProgress())) > 0.9
+    server.engine.faults = Faults()
+    for seed in (1, 2):
+        assert hair_share(backend.grow(job(seed=seed), NoProgress())) > 0.9
+    backend.close()
     assert nothing_left(server)
 
 
@@ -244,7 +330,7 @@ def test_b76_a_prompt_that_is_taken_with_errors_is_refused_and_removed(server: C
 )
 def test_whatever_is_no_comfyui_is_unavailable(server: ComfyUiServer, path: str, status: int, body: bytes) -> None:
     server.faults.replaced[path] = (status, body)
-    assert reason(server.url) is R.DIFFUSION_UNAVAILABLE
+    assert reason(server.url, replace(QUICK, tidy_s=0.2)) is R.DIFFUSION_UNAVAILABLE
 
 
 @pytest.mark.parametrize("path", ["/queue", "/history"])
@@ -309,7 +395,7 @@ def test_an_address_that_cannot_be_one_is_refused_before_any_job(url: str) -> No
 
 def test_a_connection_that_breaks_while_uploading_is_unavailable(server: ComfyUiServer, relay: Relay) -> None:
     relay.cut_on = b"IDAT"
-    assert reason(relay.url) is R.DIFFUSION_UNAVAILABLE
+    assert reason(relay.url, replace(QUICK, tidy_s=0.2)) is R.DIFFUSION_UNAVAILABLE
     assert not server.engine.running
 
 

@@ -77,9 +77,9 @@ def test_every_seed_is_one_that_samplers_take(seed: int) -> None:
 
 
 def test_steps_are_those_of_samplers_and_one_for_every_other_node() -> None:
-    weights = Workflow.load(EXAMPLE).weights()
-    assert weights["sampler"] == 25
-    assert sum(weights.values()) == 25 + 8
+    steps = Workflow.load(EXAMPLE).steps()
+    assert steps["sampler"] == 25
+    assert sum(steps.values()) == 25 + 8
 
 
 def test_the_editors_own_format_is_told_from_the_servers() -> None:
@@ -132,10 +132,24 @@ def test_a_workflow_that_saves_nothing_is_refused() -> None:
     assert "PreviewImage" in refused(content)
 
 
-def test_a_picture_that_exists_on_the_socket_alone_is_refused() -> None:
+@pytest.mark.parametrize("title", ["%result%", "Save"])
+def test_a_picture_that_exists_on_the_socket_alone_is_refused(title: str) -> None:
     content = example()
-    content["result"] = {"class_type": "SaveImageWebsocket", "inputs": {"images": ["picture", 0]}}
-    assert "PreviewImage" in refused(content)
+    content["result"]["class_type"] = "SaveImageWebsocket"
+    content["result"]["_meta"]["title"] = title
+    assert "SaveImageWebsocket" in refused(content)
+
+
+@pytest.mark.parametrize("prefix", [{}, {"filename_prefix": "ComfyUI"}, {"filename_prefix": ["picture", 0]}])
+@pytest.mark.parametrize("kind", ["SaveImage", "SaveAsWebP"])
+def test_a_picture_that_is_saved_for_good_has_to_carry_the_jobs_name(kind: str, prefix: dict[str, Any]) -> None:
+    """Or it could not be told from the operator's own, and would never be removed."""
+    content = example()
+    content["also"] = {"class_type": kind, "inputs": {"images": ["photo", 0], **prefix}}
+    if kind == "SaveImage" or prefix:
+        assert "%output_prefix%" in refused(content)
+    content["also"]["inputs"]["filename_prefix"] = "%output_prefix%"
+    assert Workflow.parse(json.dumps(content)).result_node == "result"
 
 
 def test_of_several_saved_pictures_the_titled_one_counts() -> None:
