@@ -10,6 +10,7 @@ import orjson
 
 from edge.calls import DetailValue
 from edge.photo import MIN_SIDE_PX
+from edge.words import GROWN_REASONS, STYLES
 
 REQUEST_ID = "3f8a1c0e9b7d4e5fa6b2c1d0e9f8a7b6"
 
@@ -66,28 +67,28 @@ def hairlines_answer() -> dict[str, Any]:
 
 def masks_answer() -> dict[str, Any]:
     """One mask of the same person."""
-    mask = {"part": "forehead", "image_url": _url("5"), "area_px2": 281340.0, "area_mm2": 8553.93}
-    mask["area_interval_mm2"] = {"low": 7386.51, "high": 9721.35}
+    mask = {"part": "forehead", "image_url": _url("5"), "area_px2": 281340.0, "area_mm2": 8553.9}
+    mask["area_interval_mm2"] = {"low": 7386.5, "high": 9721.3}
     return _enveloped({"masks": [mask], **_of_measuring("photo", "face", "scale")})
 
 
 def styles_answer() -> dict[str, Any]:
     """Two styles on the same person, one of them without a grown picture."""
-    design = _example("design") | {"image_url": None}
-    grown = {"style": "round", "image_url": _url("1"), "grown_image_url": _url("2"), "grown_reason": None}
-    not_grown = {"style": "m", "image_url": _url("3"), "grown_image_url": None, "grown_reason": "NOTHING_TO_GROW"}
+    design = _example("design")
+    del design["image_url"]
     results = [
-        {**grown, "design": design, "proof": _PROOF},
-        {**not_grown, "design": design | {"style": "m"}, "proof": None},
+        {**_named("round"), **_pictures("image", "1", "2"), "design": design, "proof": _PROOF},
+        {**_named("m"), **_pictures("image", "3", None), "design": design | _named("m"), "proof": None},
     ]
     return _enveloped({"results": results, **_grown()})
 
 
 def grow_answer() -> dict[str, Any]:
     """A region grown on the same person."""
-    pictures = {"marked_image_url": _url("1"), "grown_image_url": _url("2"), "grown_reason": None}
     area = {"area_px2": 60512.0, "area_cm2": 18.4}
-    return _enveloped({**pictures, **area, "proof": _PROOF | {"edge_distance_mm": None}, **_grown()})
+    return _enveloped(
+        {**_pictures("marked_image", "1", "2"), **area, "proof": _PROOF | {"edge_distance_mm": None}, **_grown()}
+    )
 
 
 def streamed_answer() -> str:
@@ -99,6 +100,21 @@ def streamed_answer() -> str:
         '"results_done":1,"results_total":4}\n\n'
         'event: result\ndata: {"code":0,"message":"ok","request_id":"' + REQUEST_ID + '","data":{…}}\n\n'
     )
+
+
+def _named(style: str) -> dict[str, Any]:
+    return {"style": style, "style_text": STYLES[style].zh}
+
+
+def _pictures(drawn: str, digit: str, grown_digit: str | None) -> dict[str, Any]:
+    """A picture of what is to be grown, and one of how it has grown, or why there is none."""
+    reason = "NOTHING_TO_GROW" if grown_digit is None else None
+    return {
+        f"{drawn}_url": _url(digit),
+        "grown_image_url": _url(grown_digit) if grown_digit else None,
+        "grown_reason": reason,
+        "grown_message": GROWN_REASONS[reason].zh if reason else None,
+    }
 
 
 def _grown() -> dict[str, Any]:
