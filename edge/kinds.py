@@ -12,6 +12,7 @@ from hair.analysis.v1 import common_pb2, growth_pb2, hairlines_pb2, masks_pb2, m
 from edge.calls import Outcome
 from edge.errors import ApiError
 from edge.intake import Intake
+from edge.messages import Lang
 from edge.parameters import (
     GrowParameters,
     HairlinesParameters,
@@ -28,6 +29,8 @@ P = TypeVar("P", bound=Parameters)
 
 Data = dict[str, Any]
 """`data` of an answer."""
+DRAWN_BESIDE = "image_url"
+"""What a design inside a style's result has not: its picture is the result's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +42,8 @@ class Kind(Generic[P]):
     parameters: type[P]
     ask: Callable[[Intake[P], common_pb2.CallOptions], Message]
     """The RPC's request. It has its own copies of the pictures."""
-    answer: Callable[[Outcome, KeepPicture], Data]
-    """Raises `ApiError` WORKER_FAILED for an outcome without a result."""
+    answer: Callable[[Outcome, KeepPicture, Lang], Data]
+    """With words in that language. Raises `ApiError` WORKER_FAILED for an outcome without a result."""
     grows: bool = False
     """Slow, streams its progress, and wants a worker that can grow hair."""
 
@@ -113,28 +116,31 @@ def _put(image: common_pb2.Image, photo: Photo) -> None:
     image.height_px = photo.height_px
 
 
-def _whole(outcome: Outcome, keep: KeepPicture) -> Data:
-    return to_json(outcome.response, keep)
+def _whole(outcome: Outcome, keep: KeepPicture, lang: Lang) -> Data:
+    return to_json(outcome.response, keep, lang)
 
 
-def _grown_styles(outcome: Outcome, keep: KeepPicture) -> Data:
+def _grown_styles(outcome: Outcome, keep: KeepPicture, lang: Lang) -> Data:
     """`results`, one for each style, beside what is common to them."""
-    *results, summary = _growth(outcome, keep)
+    *results, summary = _growth(outcome, keep, lang)
+    for result in results:
+        if result["design"] is not None:
+            del result["design"][DRAWN_BESIDE]
     return {"results": results, **summary}
 
 
-def _grown_region(outcome: Outcome, keep: KeepPicture) -> Data:
+def _grown_region(outcome: Outcome, keep: KeepPicture, lang: Lang) -> Data:
     """The one result and the summary as one object: their fields have different names."""
-    result, *_, summary = _growth(outcome, keep)
+    result, *_, summary = _growth(outcome, keep, lang)
     return result | summary
 
 
-def _growth(outcome: Outcome, keep: KeepPicture) -> list[Data]:
+def _growth(outcome: Outcome, keep: KeepPicture, lang: Lang) -> list[Data]:
     """What the messages of a stream carry: at least one result, then the summary."""
     carried = [getattr(message, message.WhichOneof("event") or "") for message in outcome.results]
     if len(carried) < 2:
         raise ApiError("WORKER_FAILED")
-    return [to_json(each, keep) for each in carried]
+    return [to_json(each, keep, lang) for each in carried]
 
 
 MEASURE = Kind("Measure", MeasureParameters, _measure, _whole)

@@ -10,9 +10,10 @@ from hair.analysis.v1 import common_pb2, growth_pb2, hairlines_pb2, masks_pb2, m
 from edge import openapi_examples
 from edge.errors import TABLE, ApiError
 from edge.exchange import MAX_PATIENCE_MS
+from edge.kinds import DRAWN_BESIDE
 from edge.messages import Lang
 from edge.openapi_examples import DETAILS, REQUEST_ID
-from edge.openapi_messages import Schema, message_schemas, ref
+from edge.openapi_messages import Schema, message_schemas, or_null, ref
 from edge.parameters import (
     GrowParameters,
     HairlinesParameters,
@@ -277,6 +278,12 @@ def _joined(description: str, *parts: Schema) -> Schema:
     }
 
 
+def _without(name: str, schema: Schema) -> Schema:
+    """An object's schema without one of its fields."""
+    properties = {each: inside for each, inside in schema["properties"].items() if each != name}
+    return {**schema, "properties": properties, "required": list(properties)}
+
+
 def schemas() -> dict[str, Schema]:
     """What the calls refer to."""
     found: dict[str, Schema] = {}
@@ -291,10 +298,13 @@ def schemas() -> dict[str, Schema]:
     ):
         found |= message_schemas(message.DESCRIPTOR)
     region, summary = found.pop("RegionResult"), found.pop("GrowthSummary")
+    result, design = found["StyleResult"], found["HairlineDesign"]
+    result["properties"]["design"] = or_null(ref("StyleDesign"), result["properties"]["design"]["description"])
     styles = {"type": "array", "items": ref("StyleResult"), "description": "In the order asked for."}
     results = {"properties": {"results": styles}, "required": ["results"]}
     return {
         **found,
+        "StyleDesign": _without(DRAWN_BESIDE, design),
         "GrownStyles": _joined("The styles, and what is common to them.", results, summary),
         "GrownRegion": _joined(region["description"], region, summary),
         "QueuedEvent": _QUEUED,

@@ -9,6 +9,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 from edge import translate
 from edge.proto_docs import describe
+from edge.words import WORDS, Words
 
 Schema = dict[str, Any]
 
@@ -39,16 +40,32 @@ def message_schemas(descriptor: Descriptor) -> dict[str, Schema]:
         message = waiting.pop()
         if message.name in schemas:
             continue
+        properties = _properties(message)
         schemas[message.name] = {
             "type": "object",
             "description": describe(message),
-            "properties": {translate.json_name(field): _field_schema(field) for field in message.fields},
-            "required": [translate.json_name(field) for field in message.fields],
+            "properties": properties,
+            "required": list(properties),
             "additionalProperties": False,
         }
         values = map(translate.value_field, message.fields)
         waiting += [value.message_type for value in values if value.message_type and not translate.is_image(value)]
     return schemas
+
+
+def _properties(message: Descriptor) -> dict[str, Schema]:
+    """Of every field, and of the words behind names that have any."""
+    properties: dict[str, Schema] = {}
+    for field in message.fields:
+        properties[translate.json_name(field)] = schema = _field_schema(field)
+        if words := WORDS.get(field):
+            schema["description"] += _meanings(words)
+            properties[words.key] = or_null({"type": "string"}, words.description)
+    return properties
+
+
+def _meanings(words: Words) -> str:
+    return "".join(f" `{name}`: {text.en.rstrip('.')}." for name, text in words.by_name.items())
 
 
 def _field_schema(field: FieldDescriptor) -> Schema:
@@ -73,7 +90,14 @@ def _value_schema(field: FieldDescriptor) -> Schema:
         enum = field.enum_type
         names = [translate.enum_name(enum, number) for number in sorted(enum.values_by_number) if number != 0]
         return {"type": "string", "enum": names, "description": describe(enum)}
+    if words := WORDS.get(field):
+        return {"type": "string", "enum": list(words.by_name)}
     return dict(_SCALARS[_SCALAR_NAMES[field.type]])
+
+
+def or_null(schema: Schema, description: str) -> Schema:
+    """What `schema` says, or null."""
+    return {"anyOf": [schema, {"type": "null"}], "description": description}
 
 
 def ref(name: str) -> Schema:

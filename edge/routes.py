@@ -65,22 +65,25 @@ class Calls:
         """One request from its body to its answer, or to the answer that tells its progress first."""
         if kind.grows:
             exchange.vary = "Accept, Accept-Language"
-        message = await self._message(exchange, kind)
+        message, lang = await self._message(exchange, kind)
         if kind.grows and exchange.takes_chunks and is_wanted(exchange.headers.getlist("accept")):
-            return StreamedAnswer(exchange, partial(self._run, exchange, kind, message), self.comment_every_s)
+            return StreamedAnswer(exchange, partial(self._run, exchange, kind, message, lang), self.comment_every_s)
         with ClientWatch(exchange):
-            return exchange.answer(await self._run(exchange, kind, message, None))
+            return exchange.answer(await self._run(exchange, kind, message, lang, None))
 
-    async def _message(self, exchange: Exchange, kind: Kind[P]) -> Message:
-        """What the worker is asked; raises `ApiError`. The message alone stays: it may wait with many others."""
+    async def _message(self, exchange: Exchange, kind: Kind[P]) -> tuple[Message, Lang]:
+        """What the worker is asked, and the language of the answer's words; raises `ApiError`.
+
+        Nothing else of the request stays: it may wait with many others.
+        """
         limits = self.in_force.settings.limits
         given = await take_in(exchange, kind.parameters, limits)
         said = given.parameters.lang if isinstance(given.parameters, LabelParameters) else None
         lang = Lang(said) if said else exchange.lang
         options = common_pb2.CallOptions(lang=_LANGUAGES[lang], max_output_side_px=limits.max_output_side)
-        return kind.ask(given, options)
+        return kind.ask(given, options), lang
 
-    async def _run(self, exchange: Exchange, kind: Kind[P], message: Message, news: News | None) -> Data:
+    async def _run(self, exchange: Exchange, kind: Kind[P], message: Message, lang: Lang, news: News | None) -> Data:
         """Run the call on a worker; the answer's data, with pictures that can be read. Raises `ApiError`."""
         trusted = self.in_force.settings.trusted_proxies
         call = Call(
@@ -101,9 +104,9 @@ class Calls:
             exchange.queue_s = error.queue_s
             raise ApiError.of_call(error, exchange.timeout_ms()) from error
         exchange.queue_s = outcome.queue_s
-        return await self._data(exchange, kind, outcome)
+        return await self._data(exchange, kind, outcome, lang)
 
-    async def _data(self, exchange: Exchange, kind: Kind[P], outcome: Outcome) -> Data:
+    async def _data(self, exchange: Exchange, kind: Kind[P], outcome: Outcome, lang: Lang) -> Data:
         """The answer's data, its pictures stored: all of them, or in the end none."""
         pictures: dict[str, bytes] = {}
 
@@ -112,7 +115,7 @@ class Calls:
             pictures[picture_id] = picture
             return f"{self.picture_url}{picture_id}.png"
 
-        data = kind.answer(outcome, keep)
+        data = kind.answer(outcome, keep, lang)
         exchange.take_back = partial(self.store.remove, tuple(pictures))  # whatever of them is stored by then
         try:
             for picture_id, picture in pictures.items():

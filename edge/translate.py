@@ -2,7 +2,8 @@
 
 Names stay those of the protos. Every `Image` becomes a URL under `<field>_url` (`<field>_urls` for repeated ones),
 wherever it stands; enums become their short names in lower case; what is absent is null and never left out, an empty
-text included: it says nothing. How each message type is walked is worked out once and kept.
+text included: it says nothing. Names that `edge.words` knows are followed by their words. How each message type is
+walked is worked out once and kept.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from typing import Any, NamedTuple
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 from google.protobuf.message import Message
 from hair.analysis.v1.common_pb2 import Image
+
+from edge.messages import Lang
+from edge.words import WORDS, Words
 
 KeepPicture = Callable[[bytes], str]
 """Takes the bytes of one picture of an answer and returns its URL."""
@@ -90,9 +94,9 @@ def decimals_of(field: FieldDescriptor, inherited: int | None) -> int | None:
     return next((DECIMALS[unit] for unit in units if unit in DECIMALS), inherited)
 
 
-def to_json(message: Message, keep: KeepPicture) -> dict[str, Any]:
-    """The JSON object for `message`; `keep` is called once for every picture in it."""
-    read: Read = _message_reader(message.DESCRIPTOR, None)
+def to_json(message: Message, keep: KeepPicture, lang: Lang = Lang.ZH) -> dict[str, Any]:
+    """The JSON object for `message`, with words in `lang`; `keep` is called once for every picture in it."""
+    read: Read = _message_reader(message.DESCRIPTOR, None, lang)
     result: dict[str, Any] = read(message, keep)
     return result
 
@@ -105,12 +109,18 @@ class _Step(NamedTuple):
     """For a single float: 10 to the number of digits kept. Else 0."""
     read: Read | None
     """None where the value stands in the JSON as it is, or is a single float."""
+    words: Words | None = None
+    """Of a name that has any."""
 
 
 @cache
-def _message_reader(descriptor: Descriptor, decimals: int | None) -> Read:
+def _message_reader(descriptor: Descriptor, decimals: int | None, lang: Lang) -> Read:
     """How messages of one type are read. Only fields that are set cost anything: the rest comes from a template."""
-    absent = {json_name(field): _absent(field) for field in descriptor.fields}
+    absent: dict[str, Any] = {}
+    for field in descriptor.fields:
+        absent[json_name(field)] = _absent(field)
+        if field in WORDS:
+            absent[WORDS[field].key] = None
     # Filled at first use, not here: message types may contain themselves.
     steps: dict[FieldDescriptor, _Step] = {}
 
@@ -119,14 +129,16 @@ def _message_reader(descriptor: Descriptor, decimals: int | None) -> Read:
         for field, value in message.ListFields():
             step = steps.get(field)
             if step is None:
-                step = steps[field] = _step(field, decimals)
-            name, scale, read_value = step
+                step = steps[field] = _step(field, decimals, lang)
+            name, scale, read_value, words = step
             if scale:
                 result[name] = _rounded(value, scale)
-            elif read_value is None:
-                result[name] = value
-            else:
+            elif read_value is not None:
                 result[name] = read_value(value, keep)
+            else:
+                result[name] = value
+                if words is not None:
+                    result[words.key] = words.of(value, lang)
         return result
 
     return read
@@ -141,17 +153,17 @@ def _absent(field: FieldDescriptor) -> Any:
     return None if is_nullable(field) else field.default_value
 
 
-def _step(field: FieldDescriptor, inherited: int | None) -> _Step:
+def _step(field: FieldDescriptor, inherited: int | None, lang: Lang) -> _Step:
     decimals = decimals_of(field, inherited)
     single = value_field(field)
     scale = 10.0 ** (DEFAULT_DECIMALS if decimals is None else decimals) if single.type in _FLOATS else 0.0
-    read = _value_reader(single, decimals)
+    read = _value_reader(single, decimals, lang)
     if field.is_repeated:
         one: Read = read or (lambda value, _keep: _rounded(value, scale) if scale else value)
         if is_map(field):
             return _Step(json_name(field), 0.0, lambda items, keep: {str(k): one(v, keep) for k, v in items.items()})
         return _Step(json_name(field), 0.0, lambda items, keep: [one(item, keep) for item in items])
-    return _Step(json_name(field), scale, read)
+    return _Step(json_name(field), scale, read, WORDS.get(field))
 
 
 def _rounded(value: float, scale: float) -> float:
@@ -164,11 +176,11 @@ def _picture(image: Image, keep: KeepPicture) -> str | None:
     return keep(data) if data else None  # a picture without bytes is one that is not there
 
 
-def _value_reader(field: FieldDescriptor, decimals: int | None) -> Read | None:
+def _value_reader(field: FieldDescriptor, decimals: int | None, lang: Lang) -> Read | None:
     if field.message_type is Image.DESCRIPTOR:
         return _picture
     if field.message_type is not None:
-        return _message_reader(field.message_type, decimals)
+        return _message_reader(field.message_type, decimals, lang)
     if field.enum_type is not None:
         enum = field.enum_type
         names = {number: enum_name(enum, number) for number in enum.values_by_number}

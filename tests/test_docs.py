@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from edge.reload import TAKES_EFFECT
+from edge.words import GROWN_REASONS
 from hairmesh.client import MEASURE_ROUTE
 from hairmesh.stack import write_private
 from tests.e2e.breakable_worker import photo
@@ -141,6 +142,10 @@ def test_keys_that_are_live_are_those_of_the_code() -> None:
     for effect, cell in zip(("live", "restart"), of_edge[1:], strict=True):
         assert words(cell) == {key for key, takes in TAKES_EFFECT.items() if takes == effect}
     assert words(of_worker[1]) == {"accept_passwords"} < set(worker_settings.Settings.model_fields)
+
+
+def test_why_there_is_no_grown_picture_is_told_reason_by_reason() -> None:
+    assert [words(row[0]) for row in rows("Why is there no grown picture?")] == [{each} for each in GROWN_REASONS]
 
 
 def test_exit_statuses_of_a_worker_are_those_of_the_code() -> None:

@@ -10,7 +10,7 @@ from edge.local.findings import Described, Place, Points
 from edge.local.llm import REASONS
 from edge.openapi_calls import call
 from edge.openapi_examples import REQUEST_ID
-from edge.openapi_messages import Schema, ref
+from edge.openapi_messages import Schema, or_null, ref
 from edge.parameters import LabelParameters, Parameters
 from vision.describe_terms import CLASSES, NO_PARSER, FaceDescription, Feature
 
@@ -40,10 +40,6 @@ def _object(description: str, properties: dict[str, Schema]) -> Schema:
     }
 
 
-def _or_null(schema: Schema, description: str) -> Schema:
-    return {"anyOf": [schema, {"type": "null"}], "description": description}
-
-
 _TEXT: Schema = {"type": "string"}
 _NUMBER: Schema = {"type": "number"}
 _RATIOS: Schema = {
@@ -57,12 +53,12 @@ def _feature(name: str) -> Schema:
     classes: Schema = {"type": "string", "enum": list(CLASSES[name])}
     words = "; ".join(f"`{each}` {text.en}" for each, text in CLASSES[name].items())
     properties = {
-        "value": _or_null(classes, f"Its class, a stable name: {words}."),
-        "text": _or_null(_TEXT, "The class in words, in the language asked for."),
-        "source": _or_null({"type": "string", "enum": [GEOMETRY, VISION_LLM]}, "Whose word it is."),
-        "confidence": _or_null(_NUMBER, "Of geometry's word, 0 to 1: how far the measured is from another class."),
+        "value": or_null(classes, f"Its class, a stable name: {words}."),
+        "text": or_null(_TEXT, "The class in words, in the language asked for."),
+        "source": or_null({"type": "string", "enum": [GEOMETRY, VISION_LLM]}, "Whose word it is."),
+        "confidence": or_null(_NUMBER, "Of geometry's word, 0 to 1: how far the measured is from another class."),
         "ratios": _RATIOS,
-        "reason": _or_null(_TEXT, f"Why there is no class, such as `{NO_PARSER}`, `GLASSES`, `HAIRLINE_OCCLUDED`."),
+        "reason": or_null(_TEXT, f"Why there is no class, such as `{NO_PARSER}`, `GLASSES`, `HAIRLINE_OCCLUDED`."),
     }
     return _object(f"The feature `{name}`.", properties)
 
@@ -77,8 +73,8 @@ def _features() -> Schema:
 
 def _remarks() -> Schema:
     one = {"type": "string", "maxLength": REMARK_MAX_CHARACTERS}
-    said = _object("By part.", {group: _or_null(one, f"Of the {group}.") for group in GROUPS})
-    return _or_null(said, "Plain sentences of the vision LLM, not checked; null without one.")
+    said = _object("By part.", {group: or_null(one, f"Of the {group}.") for group in GROUPS})
+    return or_null(said, "Plain sentences of the vision LLM, not checked; null without one.")
 
 
 _DISAGREEMENT = _object(
@@ -94,8 +90,8 @@ _WARNING = _object(
     "Something the reader should know of the photo; only an edge with a parser looks.",
     {
         "reason": {**_TEXT, "description": "Such as `PERSPECTIVE`, `GLASSES`, `CHILD`."},
-        "value": _or_null(_NUMBER, "The measured value."),
-        "limit": _or_null(_NUMBER, "The limit it broke."),
+        "value": or_null(_NUMBER, "The measured value."),
+        "limit": or_null(_NUMBER, "The limit it broke."),
         "unit": {**_TEXT, "description": "Of both, such as `ratio` or `pct`."},
     },
 )
@@ -122,12 +118,12 @@ def schemas() -> dict[str, Schema]:
             "A face in words.",
             {
                 "source": {"type": "string", "enum": [GEOMETRY, BOTH], "description": "Who was asked, and answered."},
-                "llm_reason": _or_null(
+                "llm_reason": or_null(
                     {"type": "string", "enum": list(REASONS)},
                     "Why the configured vision LLM says nothing; null where it does, or where none is configured.",
                 ),
                 **_photo_and_face(),
-                "hair_present": _or_null({"type": "boolean"}, "Whether there is hair on the head; null: not known."),
+                "hair_present": or_null({"type": "boolean"}, "Whether there is hair on the head; null: not known."),
                 "features": _features(),
                 "remarks": _remarks(),
                 "disagreements": {"type": "array", "items": _DISAGREEMENT, "description": "Where both differ."},

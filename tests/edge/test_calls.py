@@ -15,9 +15,10 @@ import pytest
 from google.protobuf.message import Message
 from hair.analysis.v1 import common_pb2, growth_pb2, hairlines_pb2, masks_pb2
 
-from edge import parameters
+from edge import parameters, words
 from edge.errors import ApiError
 from edge.images.local import LocalStore
+from edge.messages import Lang
 from edge.parameters import MAX_SEED, HeightName, PartName, SexName, StyleName, validate
 from tests.edge.rest import (
     ANNOTATED,
@@ -37,6 +38,8 @@ from tests.edge.rest import (
     serving,
 )
 from vision import calls as vision_calls
+from vision import labels
+from vision.growth.backend import GrowthReason
 
 TRIANGLE = [[10, 10], [100, 10], [50, 90.5]]
 MASK = picture("PNG", (240, 320))
@@ -65,6 +68,9 @@ def test_names_are_those_of_the_catalogue() -> None:
     assert get_args(PartName) == tuple(vision_calls.FacePart)
     assert get_args(HeightName) == tuple(vision_calls.HairlineHeight)
     assert {*get_args(SexName), "unspecified"} == set(vision_calls.Sex)
+    assert set(words.GROWN_REASONS) == set(GrowthReason)
+    assert {style: tuple(text) for style, text in words.STYLES.items()} == labels.STYLE
+    assert {rule: tuple(text) for rule, text in words.RULES.items()} == labels.RULE
 
 
 def test_what_is_said_of_defaults_holds() -> None:
@@ -428,6 +434,7 @@ async def test_styles_stand_side_by_side_with_what_is_common_to_them(rest: Rest,
     grown = growth_pb2.StyleResult(style="m", design=hairlines_pb2.HairlineDesign(style="m", grafts=500))
     grown.image.data = grown.grown_image.data = ANNOTATED
     grown.proof.hair_share = 0.95
+    grown.design.rules.add(name="upper_court")
     not_grown = growth_pb2.StyleResult(style="bell", grown_reason="NOT_CONVINCING")
     not_grown.image.data = ANNOTATED
     mesh.results = grown_styles(grown, not_grown)
@@ -435,14 +442,48 @@ async def test_styles_stand_side_by_side_with_what_is_common_to_them(rest: Rest,
     assert list(data) == ["results", "photo", "face", "seed", "backend", "warnings"]
     assert (data["seed"], data["backend"], data["photo"], data["warnings"]) == (7, "local", None, [])
     first, second = data["results"]
-    assert list(first) == ["style", "image_url", "grown_image_url", "grown_reason", "design", "proof"]
-    assert (first["style"], first["grown_reason"], first["proof"]["hair_share"]) == ("m", None, 0.95)
-    assert (first["design"]["grafts"], first["design"]["image_url"]) == (500, None)
+    pictures = ["image_url", "grown_image_url", "grown_reason", "grown_message"]
+    assert list(first) == ["style", "style_text", *pictures, "design", "proof"]
+    assert (first["style"], first["grown_reason"], first["grown_message"]) == ("m", None, None)
+    assert (first["proof"]["hair_share"], first["design"]["grafts"]) == (0.95, 500)
+    assert "image_url" not in first["design"], "it stands beside the design"
     assert (second["style"], second["grown_image_url"], second["grown_reason"]) == ("bell", None, "NOT_CONVINCING")
-    assert second["proof"] is None
+    assert (second["design"], second["proof"]) == (None, None)
     urls = [first["image_url"], first["grown_image_url"], second["image_url"]]
     assert len(set(urls)) == 3
     assert {(await rest.client.get(url)).content for url in urls} == {ANNOTATED}
+
+
+@pytest.mark.parametrize(
+    ("fields", "headers", "lang"),
+    [
+        ({}, {}, Lang.ZH),
+        ({}, {"Accept-Language": "en"}, Lang.EN),
+        ({"lang": "en"}, {}, Lang.EN),
+        ({"lang": "zh"}, {"Accept-Language": "en"}, Lang.ZH),
+    ],
+)
+async def test_names_are_followed_by_words_in_the_language_asked_for(
+    rest: Rest, mesh: FakeMesh, fields: dict[str, Any], headers: dict[str, str], lang: Lang
+) -> None:
+    result = growth_pb2.StyleResult(style="m", grown_reason="NOT_CONVINCING")
+    result.design.style = "m"
+    result.design.rules.add(name="upper_court")
+    mesh.results = grown_styles(result)
+    (said,) = (await rest.post(STYLES, headers=headers, **fields)).json()["data"]["results"]
+    style, rule = words.STYLES["m"].of(lang), words.RULES["upper_court"].of(lang)
+    assert (said["style_text"], said["design"]["style_text"]) == (style, style)
+    assert (said["design"]["rules"][0]["name"], said["design"]["rules"][0]["text"]) == ("upper_court", rule)
+    assert said["grown_message"] == words.GROWN_REASONS["NOT_CONVINCING"].of(lang)
+
+
+async def test_names_of_a_newer_worker_have_no_words_but_a_missing_picture_is_excused(
+    rest: Rest, mesh: FakeMesh
+) -> None:
+    mesh.results = grown_styles(growth_pb2.StyleResult(style="wave", grown_reason="MOON_PHASE"))
+    (said,) = (await rest.post(STYLES, lang="en")).json()["data"]["results"]
+    assert (said["style"], said["style_text"], said["grown_reason"]) == ("wave", None, "MOON_PHASE")
+    assert said["grown_message"] == "No picture could be made this time. Please try again later."
 
 
 async def test_a_grown_region_and_its_proof(rest: Rest, mesh: FakeMesh) -> None:
@@ -451,7 +492,7 @@ async def test_a_grown_region_and_its_proof(rest: Rest, mesh: FakeMesh) -> None:
     result.proof.hair_share, result.proof.outside_changed_pixels = 0.91, 0
     mesh.results = grown_region(result)
     data = (await rest.post(GROW, mask=MASK)).json()["data"]
-    names = ["marked_image_url", "grown_image_url", "grown_reason", "area_px2", "area_cm2", "proof"]
+    names = ["marked_image_url", "grown_image_url", "grown_reason", "grown_message", "area_px2", "area_cm2", "proof"]
     assert list(data) == [*names, "photo", "face", "seed", "backend", "warnings"]
     assert (data["grown_reason"], data["area_px2"], data["area_cm2"], data["seed"]) == (None, 1234.6, 18.4, 7)
     assert data["proof"]["hair_share"] == 0.91
@@ -465,6 +506,7 @@ async def test_without_growth_the_marked_picture_is_still_there(rest: Rest, mesh
     assert (response.status_code, response.json()["code"]) == (200, 0)
     data = response.json()["data"]
     assert (data["grown_image_url"], data["grown_reason"], data["proof"]) == (None, "BACKEND_NONE", None)
+    assert data["grown_message"] == words.GROWN_REASONS["BACKEND_NONE"].zh
     assert (await rest.client.get(data["marked_image_url"])).content == ANNOTATED
 
 
@@ -497,8 +539,9 @@ async def test_pictures_of_an_answer_that_cannot_be_stored_whole_are_removed(tmp
         assert "STORE_FULL" in response.text
         await eventually(lambda: not list(folder.glob("*.png")))
         mesh.results = grown_styles(*results[:2])
-        response = await rest.post(STYLES)
-        assert response.status_code == 200, "there is room for others"
+        async with asyncio.timeout(10):  # a picture is gone a moment before its room is free again
+            while (response := await rest.post(STYLES)).status_code != 200:
+                assert "STORE_FULL" in response.text
         for result in response.json()["data"]["results"]:
             assert (await rest.client.get(result["image_url"])).status_code == 200
 

@@ -16,6 +16,7 @@ from openapi_spec_validator import validate
 from edge.errors import FRAMEWORK_REASONS, TABLE
 from edge.openapi_examples import DETAILS
 from edge.translate import is_map, value_field
+from edge.words import GROWN_REASONS, WORDS
 from tests.edge.rest import (
     ANNOTATED,
     CALLS,
@@ -52,7 +53,9 @@ def fill(message: Message) -> None:
     """Give every field of a message something to say, pictures and messages inside included; lists get one entry."""
     descriptor: Any = message.DESCRIPTOR
     for field in descriptor.fields:
-        one = "text" if value_field(field).type == field.TYPE_STRING else 1
+        one: object = "text" if value_field(field).type == field.TYPE_STRING else 1
+        if field in WORDS:
+            one = next(iter(WORDS[field].by_name))
         value = getattr(message, field.name)
         if is_map(field):
             value["name"] = one
@@ -137,6 +140,20 @@ def test_every_field_says_what_it_is(document: Document) -> None:
         for field, property_ in schema.get("properties", {}).items():
             if name != "Refusal":
                 assert property_.get("description"), f"{name}.{field}"
+
+
+@pytest.mark.parametrize("schema", ["StyleResult", "GrownRegion"])
+def test_why_there_is_no_grown_picture_is_told_reason_by_reason(document: Document, schema: str) -> None:
+    reason = document["components"]["schemas"][schema]["properties"]["grown_reason"]
+    assert reason["anyOf"] == [{"type": "string", "enum": list(GROWN_REASONS)}, {"type": "null"}]
+    for name, text in GROWN_REASONS.items():
+        assert f"`{name}`: {text.en.rstrip('.')}." in reason["description"]
+
+
+def test_a_grown_styles_design_has_no_picture_of_its_own(document: Document) -> None:
+    schemas = document["components"]["schemas"]
+    assert schemas["StyleResult"]["properties"]["design"]["anyOf"][0] == {"$ref": "#/components/schemas/StyleDesign"}
+    assert set(schemas["HairlineDesign"]["required"]) - set(schemas["StyleDesign"]["properties"]) == {"image_url"}
 
 
 def test_operations_have_names_and_words_of_their_own(document: Document) -> None:

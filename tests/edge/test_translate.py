@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.translate import to_json
+from edge.words import WORDS
 
 
 def keep(picture: bytes) -> str:
@@ -199,6 +200,8 @@ def fill(message: Message) -> None:
             fill(inner.add() if field.is_repeated else inner)
         else:
             value = {field.TYPE_STRING: "x", field.TYPE_BYTES: b"x"}.get(field.type, 1)
+            if field in WORDS:
+                value = next(iter(WORDS[field].by_name))
             if field.is_repeated:
                 getattr(message, field.name).append(value)
             else:

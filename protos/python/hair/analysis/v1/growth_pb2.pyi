@@ -125,14 +125,14 @@ class StyleResult(_message.Message):
     style: _builtins.str
     """Name in the catalogue."""
     grown_reason: _builtins.str
-    """UPPER_SNAKE reason why `grown_image` is absent, such as `CHILD`, `NOT_CONVINCING`; empty when it is there."""
+    """UPPER_SNAKE reason why `grown_image` is absent, such as `CHILD`, `NOT_CONVINCING`; not set where it is there."""
     @_builtins.property
     def image(self) -> _common_pb2.Image:
         """The design drawn on the photo."""
 
     @_builtins.property
     def grown_image(self) -> _common_pb2.Image:
-        """The photo with hair grown to the design; absent when growth is unavailable."""
+        """The photo with hair grown to the design; absent where `grown_reason` says why."""
 
     @_builtins.property
     def design(self) -> _hairlines_pb2.HairlineDesign:
@@ -140,7 +140,9 @@ class StyleResult(_message.Message):
 
     @_builtins.property
     def proof(self) -> Global___GrowthProof:
-        """Proof numbers of the picture that was made; there with NOT_CONVINCING too, absent where none was made."""
+        """Proof numbers of the picture that was made: there with NOT_CONVINCING too, whose picture is not shown; absent
+        where none was made.
+        """
 
     def __init__(
         self,
@@ -332,7 +334,7 @@ class RegionResult(_message.Message):
     AREA_CM2_FIELD_NUMBER: _builtins.int
     PROOF_FIELD_NUMBER: _builtins.int
     grown_reason: _builtins.str
-    """UPPER_SNAKE reason why `grown_image` is absent, such as `CHILD`, `NOT_CONVINCING`; empty when it is there."""
+    """UPPER_SNAKE reason why `grown_image` is absent, such as `CHILD`, `NOT_CONVINCING`; not set where it is there."""
     area_px2: _builtins.float
     """Area of the region, in square pixels of the upright photo."""
     area_cm2: _builtins.float
@@ -343,11 +345,13 @@ class RegionResult(_message.Message):
 
     @_builtins.property
     def grown_image(self) -> _common_pb2.Image:
-        """The photo with hair grown in the region; absent when growth is unavailable."""
+        """The photo with hair grown in the region; absent where `grown_reason` says why."""
 
     @_builtins.property
     def proof(self) -> Global___GrowthProof:
-        """Proof numbers of the picture that was made; there with NOT_CONVINCING too, absent where none was made."""
+        """Proof numbers of the picture that was made: there with NOT_CONVINCING too, whose picture is not shown; absent
+        where none was made.
+        """
 
     def __init__(
         self,
