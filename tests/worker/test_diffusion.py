@@ -168,3 +168,15 @@ async def test_a_worker_that_ends_leaves_no_face_with_a_job_that_cannot_be_inter
         assert (await call)[1].reason == "DRAINING"
         assert server.engine.running
         assert sizes(server) == {(1, 1)}
+
+
+async def test_b76_a_workflow_that_is_refused_costs_growth_and_no_health(server: ComfyUiServer) -> None:
+    async with before(server) as (_worker, client):
+        server.faults.replaced["/prompt"] = (400, b'{"error": {"type": "invalid_prompt"}, "node_errors": {}}')
+        messages = await whole(client.grow_region(OK, region=TRIANGLE, timeout_s=60.0))
+        (result,) = (message.result for message in messages if message.HasField("result"))
+        assert result.grown_reason == "DIFFUSION_UNAVAILABLE"
+        status = await client.until(lambda status: list(status.capabilities) == ["measure"])
+        assert status.state == pb.SERVING_STATE_SERVING
+        await client.measure(OK)
+    assert nothing_left(server)
