@@ -35,6 +35,7 @@ class ComfyUiServer:
         self.asked: list[tuple[str, Any]] = []
         """`POST /interrupt` and the like: path and JSON body, in order."""
         self.uploaded: list[FileKey] = []
+        self.uploaded_bytes: list[int] = []
         self.client_ids: list[str] = []
         """Of every socket that was opened, in order."""
         self.gates: dict[str, threading.Event] = {}
@@ -169,6 +170,7 @@ class ComfyUiServer:
         if self.engine.faults.keeps and self.engine.faults.keeps in name and key in self.engine.files:
             return Response(status_code=400)
         self.uploaded.append(key)
+        self.uploaded_bytes.append(len(data))
         kind, subfolder, name = self.engine.upload(data, key, overwrite=overwrite)
         return JSONResponse({"name": name, "subfolder": subfolder, "type": kind})
 
