@@ -24,6 +24,7 @@ from edge.parameters import (
 )
 from edge.photo import MEDIA_TYPES
 from edge.stream import MEDIA_TYPE as EVENT_STREAM
+from edge.upload import in_json
 
 
 def example_ref(name: str) -> Schema:
@@ -126,7 +127,7 @@ def _request_body(parameters: type[Parameters]) -> Schema:
         for name in sorted(shape.files)
     }
     texts = {
-        f"{name}_base64": {"type": "string", "contentEncoding": "base64", "description": f"{_FILES[name]} {_BASE64}"}
+        in_json(name): {"type": "string", "contentEncoding": "base64", "description": f"{_FILES[name]} {_BASE64}"}
         for name in sorted(shape.files)
     }
 
@@ -138,7 +139,7 @@ def _request_body(parameters: type[Parameters]) -> Schema:
         "required": True,
         "content": {
             "multipart/form-data": {"schema": body("image", {**files, **in_form})},
-            "application/json": {"schema": body("image_base64", {**texts, **properties})},
+            "application/json": {"schema": body(in_json("image"), {**texts, **properties})},
         },
     }
 

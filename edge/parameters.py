@@ -21,7 +21,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from edge.calls import DetailValue
 from edge.errors import ApiError, invalid
-from edge.upload import MAX_FIELD_BYTES, Shape, public_name
+from edge.upload import MAX_FIELD_BYTES, Shape, in_json, public_name
 
 StyleName = Literal["round", "m", "widows_peak", "rectangular", "bell", "triangular", "straight"]
 PartName = Literal["hair", "skin", "forehead", "brows", "eyes", "nose", "lips", "ears", "neck"]
@@ -126,24 +126,25 @@ Sex = Annotated[
 
 
 class Parameters(BaseModel):
-    """A call without any."""
+    """Those of every call, also of one that has no words to say: a client needs one form for all."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     shape: ClassVar[Shape] = Shape()
     """What else its body may hold."""
 
-
-class LabelParameters(Parameters):
-    """Of calls that put words into pictures, or describe in words."""
-
     lang: Annotated[
         Literal["zh", "en"] | None,
-        Field(description="Language of labels inside pictures; default: as `Accept-Language` says, else Chinese."),
+        Field(
+            description=(
+                "Language of words in `data` and in pictures; default: as `Accept-Language` says, else Chinese. "
+                "`message` and `advice` follow that header alone."
+            )
+        ),
     ] = None
 
 
-class MeasureParameters(LabelParameters):
+class MeasureParameters(Parameters):
     """Parameters of the measure call."""
 
     pupillary_distance_mm: Annotated[
@@ -158,7 +159,7 @@ class MeasureParameters(LabelParameters):
     annotate: Annotated[bool, Field(description="Whether to draw the annotated picture.")] = True
 
 
-class HairlinesParameters(LabelParameters):
+class HairlinesParameters(Parameters):
     """Parameters of the design call."""
 
     shape = Shape(lists=frozenset({"styles"}))
@@ -176,7 +177,7 @@ class HairlinesParameters(LabelParameters):
     ] = None
 
 
-class StylesParameters(LabelParameters):
+class StylesParameters(Parameters):
     """Parameters of growing hair to styles."""
 
     shape = Shape(lists=frozenset({"styles"}))
@@ -188,7 +189,7 @@ class StylesParameters(LabelParameters):
     seed: Seed = None
 
 
-class GrowParameters(LabelParameters):
+class GrowParameters(Parameters):
     """Parameters of growing hair in a marked region. Exactly one of `region` and the file `mask` is given."""
 
     shape = Shape(files=frozenset({"image", "mask"}))
@@ -225,11 +226,13 @@ def validate(kind: type[P], given: Mapping[str, object]) -> P:
     try:
         return kind.model_validate(given)
     except ValidationError as error:
-        raise _refusal(error.errors(include_url=False, include_input=False)[0]) from None
+        raise _refusal(error.errors(include_url=False, include_input=False)[0], kind.shape.files) from None
 
 
-def _refusal(complaint: ErrorDetails) -> ApiError:
+def _refusal(complaint: ErrorDetails, files: frozenset[str]) -> ApiError:
     field = public_name(str(complaint["loc"][0]))
+    if field in files:  # in JSON: a form's would be a file
+        return invalid(field, problem="is a file: in JSON its base64 text", in_json=in_json(field))
     if complaint["type"] == "extra_forbidden":
         return invalid(field, problem="is no parameter of this call")
     if complaint["type"] == "missing":

@@ -19,7 +19,7 @@ from edge.images.store import ImageStore, StoreError, StoreFullError, new_id
 from edge.intake import take_in
 from edge.kinds import Data, Kind
 from edge.messages import Lang
-from edge.parameters import LabelParameters, Parameters
+from edge.parameters import Parameters
 from edge.peers import client_address
 from edge.reload import InForce
 from edge.stream import News, StreamedAnswer, is_wanted
@@ -78,8 +78,7 @@ class Calls:
         """
         limits = self.in_force.settings.limits
         given = await take_in(exchange, kind.parameters, limits)
-        said = given.parameters.lang if isinstance(given.parameters, LabelParameters) else None
-        lang = Lang(said) if said else exchange.lang
+        lang = Lang(given.parameters.lang or exchange.lang)
         options = common_pb2.CallOptions(lang=_LANGUAGES[lang], max_output_side_px=limits.max_output_side)
         return kind.ask(given, options), lang
 

@@ -61,6 +61,11 @@ class Upload:
     """Text from a form, a list of texts where a field was repeated; JSON values from JSON."""
 
 
+def in_json(name: str) -> str:
+    """What a file is called in JSON."""
+    return f"{name}_base64"
+
+
 async def read_body(receive: Receive, headers: Headers, max_bytes: int) -> bytes:
     """The whole body; raises `ApiError` once it is too large or too late, `ClientGoneError` when it breaks off."""
     declared = headers.get("content-length", "")
@@ -106,14 +111,14 @@ def _parse_json(body: bytes, shape: Shape) -> Upload:
         raise ApiError("BAD_JSON", {"expected": "an object"})
     if len(content) > MAX_PARTS:
         raise ApiError("BAD_JSON", {"max_keys": MAX_PARTS})
-    texts = {name: content.pop(f"{name}_base64", None) for name in sorted(shape.files)}
+    texts = {name: content.pop(in_json(name), None) for name in sorted(shape.files)}
     files = {name: _from_json(name, text) for name, text in texts.items() if text is not None}
     return Upload(files=files, parameters=content)
 
 
 def _from_json(name: str, text: object) -> bytes:
     """The file of that name; any but the photo is a parameter, and so is what is wrong with it."""
-    key = f"{name}_base64"
+    key = in_json(name)
     if not isinstance(text, str):
         raise invalid(key, expected="text")
     try:
@@ -207,7 +212,7 @@ async def _parse_form(boundary: bytes, body: bytes, shape: Shape) -> Upload:
     if not form.complete:
         raise ApiError("BAD_MULTIPART", {"missing": "closing boundary"})
     for name in sorted(shape.files):
-        base64_name = f"{name}_base64"
+        base64_name = in_json(name)
         if base64_name in form.fields or base64_name in form.files:
             raise invalid(base64_name, expected=f"a file named {name}; base64 is for JSON bodies")
         if name in form.fields:

@@ -40,6 +40,10 @@ GROWN_REASONS: Mapping[str, Text] = {
         "The present hair reaches the design, or fills the region already: there is nothing to grow.",
     ),
     "CHILD": Text("照片中是儿童，不生成生发效果图", "No hair is grown on a child."),
+    "HAIRLINE_HIDDEN": Text(
+        "发际线被遮挡，请移开刘海、帽子或手，露出整个额头后重拍",
+        "The hairline is hidden. Move bangs, hat or hand away, so that the whole forehead shows.",
+    ),
     "NO_OWN_HAIR": Text(
         "照片中可见的本人头发太少，无法取得发色和纹理，请换一张露出更多头发的照片",
         "Too little of the person's own hair is in the photo to take colour and texture from. Use a photo that shows "

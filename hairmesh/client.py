@@ -186,13 +186,13 @@ class Client:
         """Draw hairline designs."""
         return self._call(HAIRLINES_ROUTE, photo, wanted)
 
-    def masks(self, photo: bytes, *, parts: Sequence[str] | None = None) -> Answer:
+    def masks(self, photo: bytes, *, parts: Sequence[str] | None = None, lang: str | None = None) -> Answer:
         """Mask parts of head and face; None: all."""
-        return self._call(MASKS_ROUTE, photo, {"parts": parts})
+        return self._call(MASKS_ROUTE, photo, {"parts": parts, "lang": lang})
 
-    def special_points(self, photo: bytes) -> Answer:
+    def special_points(self, photo: bytes, *, lang: str | None = None) -> Answer:
         """Name the anatomical points."""
-        return self._call(SPECIAL_POINTS_ROUTE, photo, {})
+        return self._call(SPECIAL_POINTS_ROUTE, photo, {"lang": lang})
 
     def send(self, method: str, route: str, **request: Any) -> Answer:
         """Any request under `/api/`, with httpx's keyword arguments; raises `NotAnEnvelopeError`."""

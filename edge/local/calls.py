@@ -18,7 +18,7 @@ from edge.local.findings import Described, Ticket
 from edge.local.llm import LLM_TIMEOUT, LlmError, VisionLlm
 from edge.local.thread import LocalThread, Work
 from edge.messages import Lang
-from edge.parameters import LabelParameters, Parameters
+from edge.parameters import Parameters
 from edge.reload import InForce
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ class LocalCalls:
         exchange = Exchange.of(request)
         settings = self.in_force.settings
         max_pixels, asks = settings.limits.max_pixels, settings.features.base_url is not None
-        given = await take_in(exchange, LabelParameters, settings.limits)
+        given = await take_in(exchange, Parameters, settings.limits)
         lang = Lang(given.parameters.lang or exchange.lang)
         computing = self._compute(
             exchange,

@@ -11,13 +11,13 @@ from edge.local.llm import REASONS
 from edge.openapi_calls import call
 from edge.openapi_examples import REQUEST_ID
 from edge.openapi_messages import Schema, or_null, ref
-from edge.parameters import LabelParameters, Parameters
+from edge.parameters import Parameters
 from vision.describe_terms import CLASSES, NO_PARSER, FaceDescription, Feature
 
 FEATURES = call(
     "Describe face, brows, eyes, nose, lips, jaw and hair. Computed on the edge: needs no worker",
     "FaceFeatures",
-    LabelParameters,
+    Parameters,
     "features",
     local=True,
 )

@@ -22,11 +22,14 @@ from edge.messages import Lang
 from edge.parameters import MAX_SEED, HeightName, PartName, SexName, StyleName, validate
 from tests.edge.rest import (
     ANNOTATED,
+    CALLS,
+    FEATURES,
     GROW,
     HAIRLINES,
     MASKS,
     MEASURE,
     PHOTO,
+    SPECIAL_POINTS,
     STYLES,
     FakeMesh,
     Rest,
@@ -215,7 +218,12 @@ NO_CORNER = "[x, y], two numbers"
         (STYLES, {"mask": MASK}, {"field": "mask", "problem": "is not a file of this call"}),
         (MASKS, {"parts": "SENTINEL"}, {"field": "parts", "expected": PART_NAMES}),
         (MASKS, {"parts": "hair,hair"}, {"field": "parts", "problem": "holds a name twice"}),
-        (MASKS, {"lang": "en"}, {"field": "lang", "problem": "is no parameter of this call"}),
+        (MASKS, {"lang": "SENTINEL"}, {"field": "lang", "expected": "zh or en"}),
+        (
+            MASKS,
+            {"image_base64": "AAAA"},
+            {"field": "image_base64", "expected": "a file named image; base64 is for JSON bodies"},
+        ),
         (GROW, {"region": "SENTINEL"}, {"field": "region", "expected": NO_REGION}),
         (GROW, {"region": "{}"}, {"field": "region", "expected": NO_REGION}),
         (GROW, {"region": '"[[1,1],[2,1],[2,2]]"'}, {"field": "region", "expected": NO_REGION}),
@@ -293,6 +301,30 @@ async def test_json_of_another_type_is_told_what_was_expected(
         assert response.json()["data"]["details"] == {"field": field, "expected": expected}, value
         assert "SENTINEL" not in response.text
     assert mesh.calls == []
+
+
+@pytest.mark.parametrize("value", ["SENTINEL", [[1, 2]], None])
+@pytest.mark.parametrize("field", ["mask", "image"])
+async def test_a_file_under_its_forms_name_in_json_is_told_what_it_is_called_there(
+    rest: Rest, mesh: FakeMesh, field: str, value: object
+) -> None:
+    response = await rest.client.post(GROW, json=as_json(**{field: value}))
+    assert (response.status_code, response.json()["data"]["reason"]) == (400, "INVALID_PARAMETER")
+    details = {"field": field, "problem": "is a file: in JSON its base64 text", "in_json": f"{field}_base64"}
+    assert response.json()["data"]["details"] == details
+    assert "SENTINEL" not in response.text
+    response = await rest.client.post(STYLES, json=as_json(mask=value))
+    assert response.json()["data"]["details"] == {"field": "mask", "problem": "is no parameter of this call"}
+    assert mesh.calls == []
+
+
+@pytest.mark.parametrize("path", [*CALLS, SPECIAL_POINTS, FEATURES])
+async def test_every_call_takes_a_language(rest: Rest, path: str) -> None:
+    """So that a client may send the same form to all of them."""
+    refused = await rest.post(path, lang="fr")
+    assert refused.json()["data"]["details"] == {"field": "lang", "expected": "zh or en"}
+    accepted = await rest.post(path, lang="en")
+    assert accepted.json()["data"].get("details", {}).get("field") != "lang"
 
 
 PARAMETERS = (

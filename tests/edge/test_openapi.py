@@ -225,11 +225,11 @@ async def test_real_answers_are_as_documented(rest: Rest, mesh: FakeMesh, docume
     [
         (MEASURE, ["image"], ["pupillary_distance_mm", "annotate", "lang"]),
         (HAIRLINES, ["image"], ["styles", "sex", "height", "density_per_cm2", "lang"]),
-        (MASKS, ["image"], ["parts"]),
+        (MASKS, ["image"], ["parts", "lang"]),
         (STYLES, ["image"], ["styles", "sex", "seed", "lang"]),
         (GROW, ["image", "mask"], ["region", "seed", "lang"]),
         (FEATURES, ["image"], ["lang"]),
-        (SPECIAL_POINTS, ["image"], []),
+        (SPECIAL_POINTS, ["image"], ["lang"]),
     ],
 )
 async def test_parameters_are_documented_for_both_body_types(

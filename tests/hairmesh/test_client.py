@@ -138,12 +138,12 @@ def test_monitor_and_picture(server: Server, client: Client) -> None:
         ),
         (lambda client: client.features(b"photo bytes", lang="en"), "/api/v1/face/features", []),
         (
-            lambda client: client.masks(b"photo bytes", parts=["hair", "neck"]),
+            lambda client: client.masks(b"photo bytes", parts=["hair", "neck"], lang="en"),
             "/api/v1/face/masks",
             ['name="parts"\r\n\r\nhair,neck\r\n'],
         ),
-        (lambda client: client.masks(b"photo bytes"), "/api/v1/face/masks", []),
-        (lambda client: client.special_points(b"photo bytes"), "/api/v1/face/special-points", []),
+        (lambda client: client.masks(b"photo bytes", lang="en"), "/api/v1/face/masks", []),
+        (lambda client: client.special_points(b"photo bytes", lang="en"), "/api/v1/face/special-points", []),
     ],
 )
 def test_every_call_says_what_is_wanted_and_nothing_else(
@@ -153,10 +153,8 @@ def test_every_call_says_what_is_wanted_and_nothing_else(
     assert call(client).ok
     _, asked, language, body = server.seen[0]
     assert asked == path
-    assert language == (None if path.endswith(("masks", "special-points")) else "en")
-    if language is not None:
-        parts = [*parts, 'name="lang"\r\n\r\nen\r\n']
-    for part in ['name="image"; filename="photo"', "photo bytes", *parts]:
+    assert language == "en"
+    for part in ['name="image"; filename="photo"', "photo bytes", 'name="lang"\r\n\r\nen\r\n', *parts]:
         assert part in body.decode()
     assert body.count(b"Content-Disposition") == 1 + sum('name="' in part for part in parts)
 
