@@ -217,6 +217,9 @@ class GivesUp:
         self.left -= 1
         self.look()
 
+    def moved(self) -> None:
+        self.step()
+
     def look(self) -> None:
         if self.left < 0:
             raise CancelledCallError
