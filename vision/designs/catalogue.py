@@ -10,6 +10,9 @@ A shape is drawn on half a forehead and mirrored. Its control points, from the m
 
 Widths are in units of the eye corners' distance from the midline (`vision.designs.forehead`), so 1 is the lateral
 canthus vertical. Rises are shares of the height of the front above the end; negative is lower than the front.
+
+All proportions are our own. For comparison: widow's peaks of Spanish women are 10 mm deep and 21 mm wide on average
+(Ceballos et al., Actas Dermosifiliogr 104 (2013) 311); ours is 7 mm deep, and as wide.
 """
 
 from __future__ import annotations
@@ -45,14 +48,14 @@ SHAPES: Mapping[Style, Shape] = {
         front_width=0.50, front_rise=0.02, temple_width=1.02, temple_rise=0.23, temple_rounding=0.32, limb_bulge=-0.02
     ),
     Style.WIDOWS_PEAK: Shape(
-        front_width=0.60,
-        front_rise=-0.05,
-        temple_width=1.06,
-        temple_rise=-0.34,
-        temple_rounding=0.42,
+        front_width=0.70,
+        front_rise=-0.10,
+        temple_width=1.08,
+        temple_rise=-0.32,
+        temple_rounding=0.48,
         limb_bulge=0.05,
-        peak_depth=0.15,
-        peak_width=0.26,
+        peak_depth=0.16,
+        peak_width=0.20,
     ),
     Style.RECTANGULAR: Shape(
         front_width=0.66, front_rise=-0.01, temple_width=1.12, temple_rise=-0.02, temple_rounding=0.55, limb_bulge=0.05
