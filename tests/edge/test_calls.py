@@ -23,13 +23,11 @@ from edge.parameters import MAX_SEED, HeightName, PartName, SexName, StyleName, 
 from tests.edge.rest import (
     ANNOTATED,
     CALLS,
-    FEATURES,
     GROW,
     HAIRLINES,
     MASKS,
     MEASURE,
     PHOTO,
-    SPECIAL_POINTS,
     STYLES,
     FakeMesh,
     Rest,
@@ -318,7 +316,7 @@ async def test_a_file_under_its_forms_name_in_json_is_told_what_it_is_called_the
     assert mesh.calls == []
 
 
-@pytest.mark.parametrize("path", [*CALLS, SPECIAL_POINTS, FEATURES])
+@pytest.mark.parametrize("path", CALLS)
 async def test_every_call_takes_a_language(rest: Rest, path: str) -> None:
     """So that a client may send the same form to all of them."""
     refused = await rest.post(path, lang="fr")

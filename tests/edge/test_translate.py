@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import orjson
 import pytest
@@ -192,14 +193,15 @@ def test_every_field_of_every_answer_can_be_said(kind: type[Message]) -> None:
 
 def fill(message: Message) -> None:
     """Set every field once."""
-    for field in message.DESCRIPTOR.fields:
+    descriptor: Any = message.DESCRIPTOR
+    for field in descriptor.fields:
         if field.is_repeated and field.message_type is not None and field.message_type.GetOptions().map_entry:
             continue
         if field.message_type is not None:
             inner = getattr(message, field.name)
             fill(inner.add() if field.is_repeated else inner)
         else:
-            value = {field.TYPE_STRING: "x", field.TYPE_BYTES: b"x"}.get(field.type, 1)
+            value: object = {field.TYPE_STRING: "x", field.TYPE_BYTES: b"x"}.get(field.type, 1)
             if field in WORDS:
                 value = next(iter(WORDS[field].by_name))
             if field.is_repeated:

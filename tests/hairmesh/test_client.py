@@ -156,7 +156,7 @@ def test_every_call_says_what_is_wanted_and_nothing_else(
     assert language == "en"
     for part in ['name="image"; filename="photo"', "photo bytes", 'name="lang"\r\n\r\nen\r\n', *parts]:
         assert part in body.decode()
-    assert body.count(b"Content-Disposition") == 1 + sum('name="' in part for part in parts)
+    assert body.count(b"Content-Disposition") == 2 + sum('name="' in part for part in parts)
 
 
 def test_a_language_that_is_none_is_for_the_service_to_refuse(server: Server, client: Client) -> None:

@@ -99,9 +99,15 @@ async def test_a_photo_that_is_refused_is_refused_by_name(edge: Rest, engine: Sc
 async def test_a_body_is_checked_as_for_any_call(edge: Rest, engine: ScriptedEngine) -> None:
     small = await edge.post(FEATURES, picture(size=(180, 240)))
     assert small.json()["data"]["reason"] == "IMAGE_TOO_SMALL"
-    unknown = await edge.post(SPECIAL_POINTS, lang="en")
-    assert unknown.json()["data"]["details"]["field"] == "lang"
+    unknown = await edge.post(SPECIAL_POINTS, styles="m")
+    assert unknown.json()["data"]["details"]["field"] == "styles"
     assert engine.seen == []
+
+
+async def test_points_take_a_language_like_every_call(edge: Rest) -> None:
+    assert (await edge.post(SPECIAL_POINTS, lang="en")).status_code == 200
+    refused = await edge.post(SPECIAL_POINTS, lang="fr")
+    assert refused.json()["data"]["details"] == {"field": "lang", "expected": "zh or en"}
 
 
 async def test_one_more_than_the_line_holds_is_told_to_come_again(tmp_path: Path, engine: ScriptedEngine) -> None:
