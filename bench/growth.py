@@ -91,7 +91,7 @@ class Grown:
             f"{evidence.likeness.gradient_ratio:.2f}",
             f"{evidence.repetition:.2f}",
             f"{self.seconds:.1f}",
-            convincing(evidence) or "",
+            broken.name if (broken := convincing(evidence)) else "",
         ]
 
 
@@ -176,7 +176,7 @@ class Grower:
                 tally.controls_passed.append(f"{name}: {fake}")
         failed = convincing(self.evidence(job, weights, composite(job.scene.rgb, moved(job), weights)))
         if failed is not None:
-            tally.moved_failed.append((name, failed))
+            tally.moved_failed.append((name, str(failed)))
 
 
 def before_and_after(before: RgbImage, finished: list[RgbImage], changed: list[Weights]) -> RgbImage:

@@ -1,7 +1,8 @@
 """Fakes that a face parser takes for hair, and the one thing that is hair: the person's own, moved by hand.
 
 Each makes a whole canvas (H, W, 3) for a job, as a backend would. The fakes must fail the proof, the moved hair must
-pass it.
+pass it. Textures are laid behind the soft front of the moved hair: what refuses them is what they are made of, not
+where and how they end.
 """
 
 from __future__ import annotations
@@ -23,7 +24,15 @@ BAR_PX = (1, 5)
 TILE_MM = (3.0, 7.0)
 """Side of a tile: a third of that of a square as large as the region, within these limits. What does not come again
 is no tile."""
+GRAIN_PX, NOISE_SHARE = 1.2, 0.6
+"""Smoothness of noise, and its strength in that of the own hair."""
+SPECTRUM_MM = 8.0
+SHIFT_MM = 12.0
+FULL_MM = (3.0, 6.0)
+"""From the first to the second depth a texture behind a front takes over wholly."""
 SEED = 7
+
+Make = Callable[[GrowthJob], RgbImage]
 
 
 def barcode(job: GrowthJob) -> RgbImage:
@@ -39,13 +48,8 @@ def tiled(job: GrowthJob) -> RgbImage:
     """One square of the own hair, laid side by side."""
     height, width = job.region.shape
     scale = px_per_mm(job.scene)
-    side = round(scale * float(np.clip(np.sqrt(job.region.sum()) / scale / 3, *TILE_MM)))
-    full = cv2.blur(_own(job).astype(np.float32), (side, side))
-    # The square nearest to the region that holds hair alone, or as nearly as there is one.
-    whole = full >= min(0.999, float(full.max()))
-    y, x = np.unravel_index(np.argmin(np.where(whole, _distance(job), np.inf)), whole.shape)
-    top, left = min(max(0, int(y) - side // 2), height - side), min(max(0, int(x) - side // 2), width - side)
-    tile = job.scene.rgb[top : top + side, left : left + side]
+    tile = _square(job, round(scale * float(np.clip(np.sqrt(job.region.sum()) / scale / 3, *TILE_MM))))
+    side = len(tile)
     return np.tile(tile, (height // side + 1, width // side + 1, 1))[:height, :width]
 
 
@@ -53,6 +57,61 @@ def paint(job: GrowthJob) -> RgbImage:
     """The mean colour of the own hair, flat."""
     mean = job.scene.rgb[_own(job)].mean(axis=0)
     return np.broadcast_to(np.rint(mean).astype(np.uint8), job.scene.rgb.shape).copy()
+
+
+def noise(job: GrowthJob) -> RgbImage:
+    """Noise without any strand, as light, as coloured and nearly as strong as the own hair."""
+    own = job.scene.rgb[_own(job)].astype(np.float64)
+    grain = cv2.GaussianBlur(np.random.default_rng(SEED).standard_normal(job.region.shape), (0, 0), GRAIN_PX)
+    return _bytes(own.mean(axis=0) + NOISE_SHARE * own.std(axis=0) * (grain / grain.std())[..., None])
+
+
+def spectrum_noise(job: GrowthJob) -> RgbImage:
+    """Noise with the spectrum of a square of the own hair: its directions and its fineness, and no strand."""
+    square = _square(job, round(SPECTRUM_MM * px_per_mm(job.scene))).astype(np.float64)
+    mean = square.mean(axis=(0, 1))
+    around = (square - mean) * np.outer(np.hanning(len(square)), np.hanning(len(square)))[..., None]
+    grain = np.random.default_rng(SEED).standard_normal(job.region.shape)
+    planes = []
+    for plane in np.moveaxis(around, 2, 0):
+        kernel = np.fft.fftshift(np.fft.ifft2(np.abs(np.fft.fft2(plane))).real)
+        kernel /= np.sqrt((kernel**2).sum())
+        planes.append(cv2.filter2D(grain, -1, kernel, borderType=cv2.BORDER_REFLECT))
+    return _bytes(mean + (square - mean).std(axis=(0, 1)) * np.dstack(planes))
+
+
+def upside_down(job: GrowthJob) -> RgbImage:
+    """The photo mirrored about the upper end of the region."""
+    height = len(job.region)
+    top = int(np.flatnonzero((job.region > 0.5).any(axis=1))[0])
+    return job.scene.rgb[np.clip(2 * top - np.arange(height), 0, height - 1)]
+
+
+def shifted(job: GrowthJob) -> RgbImage:
+    """The whole photo, moved down until hair lies on the region."""
+    return np.roll(job.scene.rgb, round(SHIFT_MM * px_per_mm(job.scene)), axis=0)
+
+
+def blurred(sigma_px: float) -> Make:
+    """The moved hair, out of focus."""
+    return lambda job: np.asarray(cv2.GaussianBlur(moved(job), (0, 0), sigma_px), dtype=np.uint8)
+
+
+def behind_front(texture: Make) -> Make:
+    """`texture` where the moved hair is, with that one's front."""
+
+    def laid(job: GrowthJob) -> RgbImage:
+        drawn, scale = moved(job).astype(np.float32), px_per_mm(job.scene)
+        bare = (job.region > 0.5) & (hair(job.scene) < 0.05)
+        skin = np.median(job.scene.rgb[bare if bare.any() else job.region > 0.5], axis=0)
+        towards = job.scene.rgb[_own(job)].mean(axis=0) - skin
+        level = np.clip((drawn - skin) @ towards / max(float(towards @ towards), 1.0), 0, 1)
+        region = ((job.region > 0.5) | (hair(job.scene) > 0.5)).astype(np.uint8)
+        depth_mm = np.asarray(cv2.distanceTransform(region, cv2.DIST_L2, 5)) / scale
+        share = np.maximum(level, np.clip((depth_mm - FULL_MM[0]) / (FULL_MM[1] - FULL_MM[0]), 0, 1))[..., None]
+        return _bytes(drawn + share * (texture(job) - drawn))
+
+    return laid
 
 
 def moved(job: GrowthJob) -> RgbImage:
@@ -75,7 +134,31 @@ def moved(job: GrowthJob) -> RgbImage:
     return np.asarray(drawn, dtype=np.uint8)
 
 
-FAKES: Mapping[str, Callable[[GrowthJob], RgbImage]] = {"barcode": barcode, "tiled": tiled, "paint": paint}
+FAKES: Mapping[str, Make] = {
+    "barcode": behind_front(barcode),
+    "tiled": behind_front(tiled),
+    "paint": behind_front(paint),
+    "noise": behind_front(noise),
+    "spectrum noise": behind_front(spectrum_noise),
+    "upside down": behind_front(upside_down),
+    "shifted": shifted,
+    "blurred 1.5 px": blurred(1.5),
+    "blurred 3 px": blurred(3.0),
+}
+
+
+def _bytes(values: NDArray[np.floating]) -> RgbImage:
+    return np.asarray(np.clip(np.rint(values), 0, 255), dtype=np.uint8)
+
+
+def _square(job: GrowthJob, side: int) -> RgbImage:
+    """(side, side, 3), the square nearest to the region that holds hair alone, or as nearly as there is one."""
+    height, width = job.region.shape
+    full = cv2.blur(_own(job).astype(np.float32), (side, side))
+    whole = full >= min(0.999, float(full.max()))
+    y, x = np.unravel_index(np.argmin(np.where(whole, _distance(job), np.inf)), whole.shape)
+    top, left = min(max(0, int(y) - side // 2), height - side), min(max(0, int(x) - side // 2), width - side)
+    return job.scene.rgb[top : top + side, left : left + side]
 
 
 def _radius_at(line: Points, angle: NDArray[np.floating]) -> NDArray[np.floating]:

@@ -30,6 +30,8 @@ class GrowthReason(StrEnum):
     """The present hair reaches the design everywhere, or fills the region already."""
     CHILD = "CHILD"
     """Nothing is grown on a child."""
+    HAIRLINE_HIDDEN = "HAIRLINE_HIDDEN"
+    """Hair or a hat covers the present hairline: nobody sees from where hair would have to grow."""
     NO_OWN_HAIR = "NO_OWN_HAIR"
     """Too little of the person's own hair is in the photo to take colour and texture from."""
     NOT_CONVINCING = "NOT_CONVINCING"

@@ -9,15 +9,13 @@ import cv2
 import numpy as np
 
 from vision.growth.backend import GrowthJob
-from vision.growth.scene import Weights, growable, hair, px_per_mm, ramp
+from vision.growth.scene import INSIDE, Weights, growable, hair, px_per_mm, ramp
 from vision.types import RgbImage
 
 INTO_SKIN_MM = 4.5
 """Single strands reach so far beyond the region into bare skin."""
 INTO_HAIR_MM = 13.0
 """New hair fades into the person's own over this width: the seam has to lie where strands hide it."""
-INSIDE = 0.5
-"""A pixel belongs to the region from this weight on."""
 
 
 def reach(job: GrowthJob) -> Weights:

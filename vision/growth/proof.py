@@ -2,27 +2,28 @@
 
 A face parser is easily fooled: of a random barcode in hair colour it takes nearly all for hair, of a tile of real hair
 the same, of flat paint half. So the picture is measured in several ways that fail for different fakes, against the
-person's own hair: `PROOF_LIMITS` says what each is for.
+person's own hair: `vision.growth.proof_limits` says what each is for.
 
 Frame: the canvas of `vision.growth.backend`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import cv2
 import numpy as np
 
 from vision.calls import GrowthProof
 from vision.growth.backend import GrowthJob, GrowthReason, GrowthUnavailableError
-from vision.growth.composite import INSIDE
 from vision.growth.proof_edge import FrontEdge, front_edge
-from vision.growth.scene import Weights, canvas_shape, hair, px_per_mm, weights
+from vision.growth.proof_limits import Broken, broken_by
+from vision.growth.scene import INSIDE, Weights, canvas_shape, hair, other_borders, px_per_mm, weights
 from vision.growth.texture import Likeness, Mask, likeness, repetition
-from vision.growth.texture_colour import Depths, colour_distance, lab_of
+from vision.growth.texture_colour import DEPTHS_MM, Depths, colour_distance, lab_of
+from vision.growth.texture_copy import copied
+from vision.growth.texture_strands import Strands, strands
 from vision.types import Label, ParsingMap, RgbImage
 
 DEEP_MM = 1.5
@@ -34,27 +35,8 @@ NEAR_MM = 30.0
 CELL_MM = 8.0
 """Side of the cells in which directions and gradients are compared."""
 LEAST_OWN_CELLS = 8
-
-
-class Limit(NamedTuple):
-    """One number of the evidence and what it may be."""
-
-    low: float
-    high: float
-    why: str
-
-
-PROOF_LIMITS: Mapping[str, Limit] = {
-    "outside_changed_pixels": Limit(0, 0, "the photo itself is never touched"),
-    "hair_share": Limit(0.6, 1.0, "a face parser takes it for hair; a forehead as it was has next to none"),
-    "edge_mm": Limit(0.0, 4.0, "hair begins where it was asked for"),
-    "delta_e": Limit(0.0, 10.0, "own hair moved there by hand has up to 6, another colour 20"),
-    "orientation_ratio": Limit(0.0, 1.9, "own hair moved there by hand has 0.6 to 1.8, a barcode 2.0 and more"),
-    "gradient_ratio": Limit(0.0, 1.8, "own hair moved there by hand has 0.4 to 1.4, flat paint mostly 2.3 and more"),
-    "repetition": Limit(0.0, 0.8, "own hair moved there by hand has 0.1 to 0.7, a tile 0.8 to 1"),
-}
-"""By the names of `Evidence.measured`. What is said of own hair and fakes was measured by `bench/growth.py`: ten
-people, three designs each. In regions of less than half a square centimetre fakes may pass."""
+MARGIN_MM = 6.0
+"""Around all that is looked at, so that the widest scale sees the same as in the whole picture."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,43 +47,67 @@ class Evidence:
     """What is told to the caller."""
     edge: FrontEdge | None
     """By an assumed scale where the photo gave none; None without a front."""
+    borders: tuple[FrontEdge, ...]
+    """Of all free borders: the front, and what else of the region's border lies on bare skin."""
     own_edge: FrontEdge | None
     """Of the person's present hairline, where there is one."""
     likeness: Likeness
+    strands: Strands
     repetition: float
+    copied: float
 
     @property
-    def measured(self) -> Mapping[str, float | None]:
-        """By the names of `PROOF_LIMITS`."""
+    def measured(self) -> dict[str, float | None]:
+        """By the names of `vision.growth.proof_limits.PROOF_LIMITS`."""
         return {
             "outside_changed_pixels": self.proof.outside_changed_pixels,
             "hair_share": self.proof.hair_share,
-            "edge_mm": None if self.edge is None else self.edge.distance_mm,
+            "edge_mm": max((border.distance_mm for border in self.borders), default=None),
+            "edge_width_mm": min((at.width_mm for at in self.borders if at.width_mm is not None), default=None),
+            "edge_raggedness": self._raggedness(),
             "delta_e": self.proof.delta_e,
+            "fineness": self.strands.fineness,
+            "contrast": self.strands.contrast,
+            "locks": self.strands.locks,
+            "coherence": self.strands.coherence,
+            "turned_deg": self.strands.turned_deg,
             "orientation_ratio": self.likeness.orientation_ratio,
             "gradient_ratio": self.likeness.gradient_ratio,
             "repetition": self.repetition,
+            "copied": self.copied,
         }
 
-
-def convincing(evidence: Evidence) -> str | None:
-    """The first number that breaks its limit, by name; None where the picture may be shown."""
-    for name, value in evidence.measured.items():
-        limit = PROOF_LIMITS[name]
-        if value is not None and not limit.low <= value <= limit.high:
-            return name
-    return None
+    def _raggedness(self) -> float | None:
+        """Of the front, in that of the present hairline."""
+        new, own = (None if edge is None else edge.ragged_mm for edge in (self.edge, self.own_edge))
+        return None if new is None or not own else new / own
 
 
-def prove(job: GrowthJob, finished: RgbImage, reach: Weights, parse: Callable[[RgbImage], ParsingMap]) -> Evidence:
+def convincing(evidence: Evidence) -> Broken | None:
+    """The first number that breaks its limit; None where the picture may be shown."""
+    return broken_by(evidence.measured)
+
+
+def _nobody_watches() -> None:
+    """For callers that cannot be given up."""
+
+
+def prove(
+    job: GrowthJob,
+    finished: RgbImage,
+    reach: Weights,
+    parse: Callable[[RgbImage], ParsingMap],
+    look: Callable[[], None] = _nobody_watches,
+) -> Evidence:
     """Measure the finished picture (H, W, 3).
 
     `reach` (H, W) is what was composited by, `parse` the real parser on a picture of the canvas (see
-    `vision.growth.scene.landmarks_of`). Raises `GrowthUnavailableError` (NO_OWN_HAIR) where the photo shows too little
-    hair to compare with.
+    `vision.growth.scene.landmarks_of`), `look` raises when nobody waits any more. Raises `GrowthUnavailableError`
+    (NO_OWN_HAIR) where the photo shows too little hair to compare with.
     """
     scene, scale = job.scene, px_per_mm(job.scene)
     before, after = lab_of(scene.rgb), lab_of(finished)
+    light_before, light_after = (np.ascontiguousarray(lab[..., 0]) for lab in (before, after))
     own_hair = hair(scene)
     region, present = job.region >= INSIDE, own_hair >= INSIDE
     depth_mm, own_depth_mm = _depth(region | present) / scale, _depth(present) / scale
@@ -109,19 +115,34 @@ def prove(job: GrowthJob, finished: RgbImage, reach: Weights, parse: Callable[[R
     if not grown.any():
         grown = region
     own = _own(region, own_depth_mm, scale)
-    found = likeness(before[..., 0], after[..., 0], grown, own, round(CELL_MM * scale))
+    look()
+    found = likeness(light_before, light_after, grown, own, round(CELL_MM * scale))
     if found is None:
         raise GrowthUnavailableError(GrowthReason.NO_OWN_HAIR, "too little own hair to compare with")
-
-    parsed = parse(finished)
-    parsed_hair = _labelled_hair(parsed, canvas_shape(scene))
+    look()
+    part = _around(grown | own, scale)
+    weighed = _as_deep(grown[part], depth_mm[part], own[part], own_depth_mm[part])
+    made_of = strands(light_before[part], light_after[part], *weighed, scale)
+    look()
+    comes_again = repetition(light_after, grown, scale)
+    look()
+    is_copy = copied(light_before[part], light_after[part], grown[part], own[part], scale)
+    look()
+    delta_e = colour_distance(
+        Depths(after[part], grown[part], depth_mm[part]), Depths(before[part], own[part], own_depth_mm[part]), scale
+    )
+    look()
+    parsed_hair = _labelled_hair(parse(finished), canvas_shape(scene))
+    look()
     edge = None if job.front is None else front_edge(after, parsed_hair, job.region, job.front, scale)
+    others = [front_edge(after, parsed_hair, job.region, border, scale) for border in other_borders(job)]
+    look()
     own_edge = None if scene.hairline is None else front_edge(before, own_hair, own_hair, scene.hairline, scale)
     changed = (finished != scene.rgb).any(axis=2) & (reach == 0)
     proof = GrowthProof(
         hair_share=float((job.region * parsed_hair).sum() / job.region.sum()),
         edge_distance_mm=None if edge is None or scene.mm_per_px is None else edge.distance_mm,
-        delta_e=colour_distance(Depths(after, grown, depth_mm), Depths(before, own, own_depth_mm), scale),
+        delta_e=delta_e,
         orientation_distance=found.orientation,
         gradient_distance=found.gradient,
         outside_changed_pixels=int(np.count_nonzero(changed)),
@@ -129,10 +150,31 @@ def prove(job: GrowthJob, finished: RgbImage, reach: Weights, parse: Callable[[R
     return Evidence(
         proof=proof,
         edge=edge,
+        borders=tuple(border for border in (edge, *others) if border is not None),
         own_edge=own_edge,
         likeness=found,
-        repetition=repetition(after[..., 0], grown, scale),
+        strands=made_of,
+        repetition=comes_again,
+        copied=is_copy,
     )
+
+
+def _around(mask: Mask, scale: float) -> tuple[slice, slice]:
+    """The part of the canvas (rows, columns) that holds the mask, with a margin."""
+    left, top, width, height = cv2.boundingRect(mask.astype(np.uint8))
+    margin = round(MARGIN_MM * scale)
+    return np.s_[max(0, top - margin) : top + height + margin, max(0, left - margin) : left + width + margin]
+
+
+def _as_deep(grown: Mask, depth_mm: Weights, own: Mask, own_depth_mm: Weights) -> tuple[Weights, Weights]:
+    """How much each pixel counts, (H, W) both: own hair of each depth as much as there is grown hair of that depth."""
+    bins, own_bins = np.digitize(depth_mm, DEPTHS_MM), np.digitize(own_depth_mm, DEPTHS_MM)
+    count, own_count = (np.bincount(which, minlength=len(DEPTHS_MM) + 1) for which in (bins[grown], own_bins[own]))
+    known = own_count > 0
+    if not (count * known).any():
+        return grown.astype(np.float32), own.astype(np.float32)
+    shares = count / np.maximum(own_count, 1)
+    return (grown & known[bins]).astype(np.float32), np.where(own, shares[own_bins], 0).astype(np.float32)
 
 
 def _own(region: Mask, depth_mm: Weights, scale: float) -> Mask:

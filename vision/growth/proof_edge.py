@@ -6,6 +6,7 @@ Frame: any canvas; x right, y down.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import cv2
 import numpy as np
@@ -20,8 +21,8 @@ Array = NDArray[np.float64]
 SEARCH_MM = 10.0
 """On either side of the line. Where no edge is seen at all, it counts as so far away."""
 STEP_MM = 0.1
-SPACING_MM = 0.5
-"""From one place on the line to the next."""
+SPACING_MM = 0.2
+"""From one place on the line to the next: single strands are told apart."""
 TURN_MM = 2.0
 """Along the line over which its direction is taken."""
 INSIDE_MM = 1.5
@@ -38,6 +39,12 @@ LEAST_CONTRAST = 8.0
 parser's probability of hair has to."""
 LASTING_MM = 2.0
 """What is hair for less than this is a strand before the edge."""
+STRAND_MM = 1.0
+"""A strand that lasts as long makes the edge ragged."""
+COURSE_MM = 3.0
+"""Standard deviation along the line over which the edge's course is smoothed."""
+LEAST_PLACES = 50
+"""Of the line, where the edge is seen, for its raggedness to be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +56,9 @@ class FrontEdge:
     width_mm: float | None
     """Median width from a quarter to three quarters of the way, as `vision.hair_edge` takes it."""
     whole_width_mm: float | None
-    """The same from a tenth to nine tenths. Both None where they were seen nowhere."""
+    """The same from a tenth to nine tenths. Both None where they were seen nowhere by colours."""
+    ragged_mm: float | None
+    """How far single strands leave the edge's course, to either side (median). None where it is seen by no colours."""
 
 
 def front_edge(lab: Lab, hair: Floats, wanted: Floats, line: Points, px_per_mm: float) -> FrontEdge | None:
@@ -66,16 +75,37 @@ def front_edge(lab: Lab, hair: Floats, wanted: Floats, line: Points, px_per_mm: 
         return None
     offsets = np.arange(-SEARCH_MM, SEARCH_MM + STEP_MM / 2, STEP_MM)
     grid = places[:, None] + offsets[None, :, None] * px_per_mm * normals[:, None]
-    level = _levels(_sampled(lab, grid), _sampled(hair, grid), offsets)[counts]
-
-    lasting = round(LASTING_MM / STEP_MM)
-    ahead_mean = cv2.blur(level, (lasting, 1), anchor=(0, 0), borderType=cv2.BORDER_REPLICATE)
-    begins = (level >= 0.5) & (np.asarray(ahead_mean) >= 0.5)
-    seen = begins.any(axis=1)
-    at = begins.argmax(axis=1)
+    colours = _sampled(lab, grid)
+    ground = _Ground.of(colours, offsets)
+    level = np.where(ground.tells, ground.levels(_along(colours, BAND_MM)), _along(_sampled(hair, grid), BAND_MM))[
+        counts
+    ]
+    seen, at = _begins(level, LASTING_MM)
     distance = np.where(seen, np.abs(offsets[at]), SEARCH_MM)
-    widths = [_width_mm(level[seen], at[seen], share) for share in (0.25, 0.1)]
-    return FrontEdge(float(np.median(distance)), *widths)
+    seen &= ground.tells[counts, 0]
+    width_mm, whole_width_mm = (_width_mm(level[seen], at[seen], share) for share in (0.25, 0.1))
+    single = ground.levels(colours)[counts & ground.tells[:, 0]]
+    return FrontEdge(float(np.median(distance)), width_mm, whole_width_mm, _ragged_mm(single, offsets))
+
+
+def _begins(level: Floats, lasting_mm: float) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    """Whether and at which column lasting hair begins in each row of (M, offsets)."""
+    lasting = (round(lasting_mm / STEP_MM), 1)
+    ahead = np.asarray(cv2.blur(level, lasting, anchor=(0, 0), borderType=cv2.BORDER_REPLICATE))
+    begins: NDArray[np.bool_] = (level >= 0.5) & (ahead >= 0.5)
+    seen: NDArray[np.bool_] = np.asarray(begins.any(axis=1))
+    return seen, begins.argmax(axis=1)
+
+
+def _ragged_mm(level: Floats, offsets: Array) -> float | None:
+    """Of the levels (M, offsets) place by place along the line."""
+    if len(level) < LEAST_PLACES:
+        return None
+    seen, at = _begins(level, STRAND_MM)
+    if np.count_nonzero(seen) < LEAST_PLACES:
+        return None
+    edge = offsets[at[seen]].astype(np.float32)[:, None]
+    return float(np.median(np.abs(edge - _along(edge, COURSE_MM))))
 
 
 def _width_mm(level: Floats, edge: NDArray[np.intp], share: float) -> float | None:
@@ -108,17 +138,34 @@ def _sampled(picture: Floats, at: Points) -> Floats:
     return np.asarray(values if at.ndim == 3 else values[0], dtype=np.float32)
 
 
-def _levels(lab: Lab, hair: Floats, offsets: Array) -> Floats:
-    """(M, offsets), how far the way from skin to full hair is gone; `lab` (M, offsets, 3), `hair` (M, offsets)."""
-    lab = _along(lab, BAND_MM)
-    skin, full = (
-        _along(lab[:, (offsets >= low) & (offsets <= high)].mean(axis=1), COLOUR_BAND_MM)
-        for low, high in (SKIN_MM, HAIR_MM)
-    )
-    towards = full - skin
-    contrast = np.linalg.norm(towards, axis=1, keepdims=True)
-    by_colour = ((lab - skin[:, None]) * towards[:, None]).sum(axis=2) / np.maximum(contrast, 1e-6) ** 2
-    return np.asarray(np.where(contrast >= LEAST_CONTRAST, by_colour, hair), dtype=np.float32)
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """The colours of bare skin and full hair beside each place of the line."""
+
+    skin: Floats
+    """(M, 3)."""
+    towards: Floats
+    """(M, 3), from skin to full hair."""
+
+    @classmethod
+    def of(cls, colours: Lab, offsets: Array) -> Self:
+        """`colours` is (M, offsets, 3)."""
+        skin, full = (
+            _along(colours[:, (offsets >= low) & (offsets <= high)].mean(axis=1), COLOUR_BAND_MM)
+            for low, high in (SKIN_MM, HAIR_MM)
+        )
+        return cls(skin, full - skin)
+
+    @property
+    def tells(self) -> NDArray[np.bool_]:
+        """(M, 1), whether the two differ enough."""
+        return np.asarray(np.linalg.norm(self.towards, axis=1, keepdims=True) >= LEAST_CONTRAST)
+
+    def levels(self, colours: Lab) -> Floats:
+        """(M, offsets), how far the way from skin to full hair is gone."""
+        whole = np.maximum((self.towards**2).sum(axis=1, keepdims=True), np.float32(1e-6))
+        gone = ((colours - self.skin[:, None]) * self.towards[:, None]).sum(axis=2)
+        return np.asarray(gone / whole, dtype=np.float32)
 
 
 def _along(values: Floats, sigma_mm: float) -> Floats:

@@ -5,6 +5,7 @@ Who grows is behind `vision.growth.backend`; this is the order of things around 
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,7 +27,6 @@ from vision.calls import (
     StyleGrowth,
 )
 from vision.designs import design_hairlines, draw_design
-from vision.errors import PhotoError, Reason
 from vision.growth.backend import GrowthBackend, GrowthJob, GrowthReason, GrowthScene, GrowthUnavailableError
 from vision.growth.composite import composite, reach
 from vision.growth.deadline import Deadline
@@ -47,6 +47,8 @@ from vision.types import (
     RgbImage,
     Stage,
 )
+
+log = logging.getLogger(__name__)
 
 AROUND_S = 4.0
 """What a picture takes beside its growth, with room to spare: proof, encoding and sending."""
@@ -104,8 +106,9 @@ class Growth:
         try:
             timeout_s = self._timeout_s(pictures)
             until = self._until(None if timeout_s is None else self._clock() + timeout_s)
-            job = make_job(timeout_s)
             until.enter(Stage.GROWING)  # a backend may go on to stages of its own
+            job = make_job(timeout_s)
+            until.look()
             return self._proven(job, self._grow(job, until))
         except GrowthUnavailableError as error:
             if error.reason.is_servers_fault:
@@ -117,8 +120,10 @@ class Growth:
         until.enter(Stage.PROVING, len(CROPS) + 1)
         weights, face = reach(job), landmarks_of(job.scene)
         finished = composite(job.scene.rgb, canvas, weights)
-        evidence = prove(job, finished, weights, lambda rgb: self._parse(rgb, face, until.step))
-        if convincing(evidence) is not None:
+        evidence = prove(job, finished, weights, lambda rgb: self._parse(rgb, face, until.step), until.look)
+        broken = convincing(evidence)
+        if broken is not None:
+            log.info("not_grown: %s, %s, %s", self.backend, GrowthReason.NOT_CONVINCING, broken)
             return Grown(None, GrowthReason.NOT_CONVINCING, evidence.proof)
         until.step()
         return Grown(encode_fitting(finished, RESULT_BYTES), "", evidence.proof)
@@ -143,12 +148,10 @@ class Growth:
 
 
 def grow_styles(facts: Facts, options: GrowStylesOptions, growth: Growth, emit: EmitStyle) -> GrowthSummary:
-    """Every style designed, drawn and grown, one after the other.
+    """Every style designed, drawn and grown, one after the other. Raises `CancelledCallError`.
 
-    Raises `PhotoError` (HAIRLINE_HIDDEN) when the present hairline is covered, `CancelledCallError`.
+    Where the present hairline is covered (HAIRLINE_HIDDEN) the designs are told and nothing is grown.
     """
-    if facts.hairline.status in HIDDEN:
-        raise PhotoError(Reason.HAIRLINE_HIDDEN, {"hairline": facts.hairline.status})
     side_px, seed = options.max_output_side_px, _seed(options.seed)
     growth.progress.enter(Stage.DESIGNING)
     designs = design_hairlines(facts, DesignOptions(options.styles or GROWN_BY_DEFAULT, options.sex))
@@ -159,7 +162,8 @@ def grow_styles(facts: Facts, options: GrowStylesOptions, growth: Growth, emit: 
         growth.progress.step()
     scene = scene_of(facts, side_px)
     for made, each in enumerate(drawn):
-        grown = growth.grow(_of_adult(facts, _design_job(scene, each.design, seed)), len(drawn) - made)
+        make_job = _from_seen(facts, _design_job(scene, each.design, seed))
+        grown = growth.grow(_of_adult(facts, make_job), len(drawn) - made)
         emit(StyleGrowth(each, grown.image, grown.reason, grown.proof))
     return GrowthSummary(facts, seed, growth.backend, facts.warnings)
 
@@ -193,6 +197,15 @@ def _alone(image: EncodedImage) -> tuple[EncodedImage]:
 
 def _design_job(scene: GrowthScene, design: HairlineDesign, seed: int) -> MakeJob:
     return lambda timeout_s: job_for_design(scene, design, seed, timeout_s)
+
+
+def _from_seen(facts: Facts, make_job: MakeJob) -> MakeJob:
+    """The same, that refuses to grow down from a hairline that nobody sees."""
+
+    def refuse(_timeout_s: float | None) -> GrowthJob:
+        raise GrowthUnavailableError(GrowthReason.HAIRLINE_HIDDEN)
+
+    return refuse if facts.hairline.status in HIDDEN else make_job
 
 
 def _of_adult(facts: Facts, make_job: MakeJob) -> MakeJob:

@@ -8,7 +8,7 @@ between the two corners as well: canvas = (photo + ½) · factor - ½.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
+from itertools import islice, takewhile
 
 import cv2
 import numpy as np
@@ -47,11 +47,22 @@ MARGIN_MM = 1.5
 """Around those polygons."""
 SMALLEST_REGION_MM2 = 4.0
 """Where less than this is left to grow, there is nothing to grow."""
+INSIDE = 0.5
+"""A pixel belongs to a region, or to hair, from this weight on."""
 NO_HAIR_BEYOND = 0.5
 BEYOND_MM = 3.0
-"""A stretch of a marked region's border faces the face where what lies so far beyond has less hair than that."""
+"""A stretch of a marked region's border is free where what lies so far beyond has less hair than that."""
+BRIDGED_MM = 10.0
+"""A bare strip between a marked region and the present hair, as narrow as this, is grown over as well: nobody marks
+right up to the last strand."""
+BRIDGED_PX_PER_MM = 2.0
+"""As finely as strips are looked for."""
+OTHER_BORDER_MM = 8.0
+APART_MM = 3.0
+MOST_OTHERS = 8
+"""A free border of a region counts beside its front when it is as long and lies so far from it; the longest of them."""
 MOST_OUTLINES = 500
-"""The front is looked for on the longest of them."""
+"""Free borders are looked for on the longest of them."""
 
 
 def scene_of(facts: Facts, max_output_side_px: int) -> GrowthScene:
@@ -168,43 +179,88 @@ def job_for_design(scene: GrowthScene, design: HairlineDesign, seed: int, timeou
 
 
 def job_for_region(scene: GrowthScene, mask: NDArray[np.uint8], seed: int, timeout_s: float | None) -> GrowthJob:
-    """What a user marked, less what is hair already. `mask` is (H, W) of the photo, 255 inside.
+    """What a user marked, less what is hair already, and the strip of up to `BRIDGED_MM` between the two.
+
+    `mask` is (H, W) of the photo, 255 inside.
 
     Its front is the longest stretch of its border beyond which no hair lies; None where hair is all around.
     Raises `GrowthUnavailableError` (NOTHING_TO_GROW) where hair fills it.
     """
-    marked = mask_on_canvas(scene, mask)
+    marked = _bridged(scene, mask_on_canvas(scene, mask))
     region = _to_grow(scene, marked)
-    return GrowthJob(scene, region, bare_front(scene, marked), seed, timeout_s)
+    borders = free_borders(scene, marked)
+    return GrowthJob(scene, region, borders[0] if borders else None, seed, timeout_s)
+
+
+def _bridged(scene: GrowthScene, marked: Weights) -> Weights:
+    """`marked` (H, W) with the bare strips that part it from the present hair."""
+    height, width = canvas_shape(scene)
+    scale = min(px_per_mm(scene), BRIDGED_PX_PER_MM)
+    factor = scale / px_per_mm(scene)
+    size = (max(1, round(width * factor)), max(1, round(height * factor)))
+    present, wanted = (
+        np.asarray(cv2.resize(plane, size, interpolation=cv2.INTER_AREA)) >= INSIDE for plane in (hair(scene), marked)
+    )
+    either = (present | wanted).astype(np.uint8)
+    # Closed by a disc as wide as the strip: what lies between the two, and not merely beside one of them.
+    disc = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * round(BRIDGED_MM * scale / 2) + 1,) * 2)
+    closed = np.asarray(cv2.morphologyEx(either, cv2.MORPH_CLOSE, disc))
+    strip = (closed > 0) & (either == 0)
+    for side in (present, wanted):
+        away = cv2.distanceTransform((~side).astype(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+        strip &= np.asarray(away) <= BRIDGED_MM * scale
+    # With what it touches of both: nothing is left bare between.
+    joined = closed * cv2.dilate(strip.astype(np.uint8), np.ones((3, 3), np.uint8))
+    strips = cv2.resize(joined.astype(np.float32), (width, height), interpolation=cv2.INTER_LINEAR)
+    bridged: Weights = np.maximum(marked, strips)
+    return bridged
 
 
 def _to_grow(scene: GrowthScene, wanted: Weights) -> Weights:
     region: Weights = wanted * growable(scene) * (1 - ramp(hair(scene), *SURE_HAIR))
-    if float(region.sum()) < SMALLEST_REGION_MM2 * px_per_mm(scene) ** 2:
+    if np.count_nonzero(region >= INSIDE) < SMALLEST_REGION_MM2 * px_per_mm(scene) ** 2:
         raise GrowthUnavailableError(GrowthReason.NOTHING_TO_GROW)
     return region
 
 
-def bare_front(scene: GrowthScene, marked: Weights) -> Points | None:
-    """The longest run of border points of `marked` with no hair beyond, from the viewer's left to the right."""
+def free_borders(scene: GrowthScene, wanted: Weights) -> list[Points]:
+    """Runs of border points of `wanted` (H, W) with no hair beyond, the longest first.
+
+    Each is (N, 2), from the viewer's left to the right.
+    """
     reach = BEYOND_MM * px_per_mm(scene)
     size = 2 * round(reach) + 1
-    outside = (marked < 0.5).astype(np.float32)
+    outside = (wanted < 0.5).astype(np.float32)
     kernel = (size, size)
     # What lies beyond a border point: the mean hair of the outside around it.
     beyond = cv2.blur(hair(scene) * outside, kernel) / np.maximum(cv2.blur(outside, kernel), 1e-6)
-    longest, length_px = None, 0.0
-    for outline in islice(outlines((marked * 255).astype(np.uint8)), MOST_OUTLINES):
-        if len(outline) * np.sqrt(2) <= length_px:
-            break  # neighbours are at most a diagonal apart, and the outlines that follow are shorter still
+    runs: list[Points] = []
+    for outline in islice(outlines((wanted * 255).astype(np.uint8)), MOST_OUTLINES):
         x, y = np.rint(outline).astype(int).T
-        for run in _runs(outline, beyond[y, x] < NO_HAIR_BEYOND):
-            run_px = float(np.hypot(*np.diff(run, axis=0).T).sum())
-            if run_px > length_px:
-                longest, length_px = run, run_px
-    if longest is None:
-        return None
-    return longest if longest[0, 0] <= longest[-1, 0] else longest[::-1]
+        runs += _runs(outline, beyond[y, x] < NO_HAIR_BEYOND)
+    runs.sort(key=length_px, reverse=True)
+    return [run if run[0, 0] <= run[-1, 0] else run[::-1] for run in runs]
+
+
+def other_borders(job: GrowthJob) -> list[Points]:
+    """Free borders of the job's region beside its front, as `free_borders` finds them."""
+    scale = px_per_mm(job.scene)
+    elsewhere = np.ones(job.region.shape, dtype=np.uint8)
+    if job.front is not None:
+        cv2.polylines(elsewhere, [np.rint(job.front).astype(np.int32)], isClosed=False, color=0)
+    away = np.asarray(cv2.distanceTransform(elsewhere, cv2.DIST_L2, cv2.DIST_MASK_PRECISE))
+
+    def is_apart(border: Points) -> bool:
+        x, y = np.rint(border).astype(int).T
+        return job.front is None or float(np.median(away[y, x])) > APART_MM * scale
+
+    long = takewhile(lambda run: length_px(run) >= OTHER_BORDER_MM * scale, free_borders(job.scene, job.region))
+    return list(islice(filter(is_apart, long), MOST_OTHERS))
+
+
+def length_px(line: Points) -> float:
+    """Of a line (N, 2)."""
+    return float(np.hypot(*np.diff(line, axis=0).T).sum())
 
 
 def _runs(closed: Points, wanted: NDArray[np.bool_]) -> list[Points]:

@@ -13,15 +13,20 @@ import pytest
 from bench.growth_controls import FAKES, moved
 from tests.vision.growth.painted_heads import SIDE_PX, combed, hair_pixels, lowered, painted_facts, parsing_of
 from vision.calls import GrowthProof
+from vision.errors import CancelledCallError
 from vision.growth.backend import GrowthJob, GrowthReason, GrowthUnavailableError
 from vision.growth.composite import composite, reach
-from vision.growth.proof import PROOF_LIMITS, Evidence, convincing, prove
+from vision.growth.proof import Evidence, convincing, prove
 from vision.growth.proof_edge import FrontEdge
+from vision.growth.proof_limits import PROOF_LIMITS, broken_by
 from vision.growth.region_raster import coverage
 from vision.growth.scene import job_for_region, scene_of
 from vision.growth.texture import Likeness
+from vision.growth.texture_strands import Strands
 from vision.types import Facts, Label, ParsingMap, RgbImage
 
+TOLD_ON_PAINT = sorted(set(FAKES) - {"spectrum noise", "upside down"})
+"""The painted hair is itself noise of that spectrum, and upright: the other two are told on portraits, by the bench."""
 DARK = 110
 """Of a fooled parser: whatever is darker is hair."""
 
@@ -51,6 +56,12 @@ def evidence(make: Callable[[GrowthJob], RgbImage], asked: GrowthJob | None = No
     asked = asked or job()
     weights = reach(asked)
     return prove(asked, composite(asked.scene.rgb, make(asked), weights), weights, easily_fooled)
+
+
+def broken(found: Evidence) -> str | None:
+    """The name of the number that breaks its limit."""
+    number = convincing(found)
+    return None if number is None else number.name
 
 
 @pytest.mark.parametrize("make", [strands, moved])
@@ -85,6 +96,17 @@ def red(asked: GrowthJob) -> RgbImage:
     return np.asarray(np.clip(strands(asked).astype(int) + np.array([60, -10, -20]), 0, 255), dtype=np.uint8)
 
 
+def ghost(asked: GrowthJob) -> RgbImage:
+    """Hair through which half of the skin is seen."""
+    return np.asarray(np.rint(0.5 * strands(asked) + 0.5 * asked.scene.rgb), dtype=np.uint8)
+
+
+def pasted(asked: GrowthJob) -> RgbImage:
+    """Hair cut out along the design."""
+    hair = hair_pixels(combed(SIDE_PX, SIDE_PX, seed=8))
+    return np.where(asked.region[..., None] >= 0.5, hair, asked.scene.rgb)
+
+
 def too_low(asked: GrowthJob) -> RgbImage:
     """Grown to half of what was asked for."""
     facts = painted_facts()
@@ -95,26 +117,46 @@ def too_low(asked: GrowthJob) -> RgbImage:
 @pytest.mark.parametrize(
     ("make", "numbers"),
     [
-        (FAKES["barcode"], {"orientation_ratio", "gradient_ratio"}),
-        (FAKES["tiled"], {"repetition", "orientation_ratio", "gradient_ratio"}),
-        (FAKES["paint"], {"gradient_ratio", "orientation_ratio"}),
+        *((FAKES[fake], set(PROOF_LIMITS) - {"delta_e", "outside_changed_pixels"}) for fake in TOLD_ON_PAINT),
         (unchanged, {"hair_share"}),
-        (black, {"delta_e", "gradient_ratio", "orientation_ratio"}),
+        (black, {"edge_mm", "edge_width_mm", "edge_raggedness", "delta_e"}),
         (garbage, {"hair_share", "delta_e"}),
         (red, {"delta_e"}),
         (too_low, {"hair_share", "edge_mm"}),
+        (ghost, {"hair_share", "delta_e"}),
+        (pasted, {"edge_mm", "edge_width_mm", "edge_raggedness"}),
     ],
+    ids=[*TOLD_ON_PAINT, "unchanged", "black", "garbage", "red", "too_low", "ghost", "pasted"],
 )
 def test_what_is_no_hair_fails_though_the_parser_is_fooled(
     make: Callable[[GrowthJob], RgbImage], numbers: set[str]
 ) -> None:
-    assert convincing(evidence(make)) in numbers
+    assert broken(evidence(make)) in numbers
 
 
-def test_fakes_are_hair_to_the_parser() -> None:
+@pytest.mark.parametrize(
+    ("fake", "number"),
+    [
+        ("barcode", "orientation_ratio"),
+        ("tiled", "repetition"),
+        ("paint", "contrast"),
+        ("noise", "coherence"),
+        ("shifted", "copied"),
+        ("blurred 1.5 px", "fineness"),
+        ("blurred 3 px", "fineness"),
+    ],
+)
+def test_each_fake_breaks_the_number_that_is_meant_for_it(fake: str, number: str) -> None:
+    limit = PROOF_LIMITS[number]
+    value = evidence(FAKES[fake]).measured[number]
+    assert value is not None
+    assert not limit.low <= value <= limit.high
+
+
+@pytest.mark.parametrize("fake", sorted(set(FAKES) - {"shifted"}))
+def test_fakes_are_hair_to_the_parser(fake: str) -> None:
     """So it is the other numbers that refuse them."""
-    for make in FAKES.values():
-        assert evidence(make).proof.hair_share > 0.9
+    assert evidence(FAKES[fake]).proof.hair_share > 0.85
 
 
 def test_a_pixel_outside_that_changed_is_counted() -> None:
@@ -124,7 +166,7 @@ def test_a_pixel_outside_that_changed_is_counted() -> None:
     finished[700, 100:103] += 1
     found = prove(asked, finished, weights, easily_fooled)
     assert found.proof.outside_changed_pixels == 3
-    assert convincing(found) == "outside_changed_pixels"
+    assert broken(found) == "outside_changed_pixels"
 
 
 def test_without_a_scale_no_millimetres_are_told_but_the_edge_is_judged() -> None:
@@ -132,7 +174,7 @@ def test_without_a_scale_no_millimetres_are_told_but_the_edge_is_judged() -> Non
     found = evidence(strands, asked)
     assert found.proof.edge_distance_mm is None
     assert convincing(found) is None
-    assert convincing(evidence(unchanged, asked)) == "hair_share"
+    assert broken(evidence(unchanged, asked)) == "hair_share"
 
 
 def test_without_a_front_no_edge_is_judged() -> None:
@@ -172,39 +214,61 @@ def test_far_hair_is_compared_with_where_there_is_none_near() -> None:
 FAKES_WITHOUT_NEAR_HAIR = {"paint": lambda asked: np.full_like(asked.scene.rgb, (62, 46, 38))}
 
 
+EDGE = FrontEdge(1.0, 2.0, 4.0, 0.3)
 GOOD = Evidence(
     proof=GrowthProof(0.9, 1.0, 3.0, 0.2, 0.2, 0),
-    edge=FrontEdge(1.0, 2.0, 4.0),
-    own_edge=None,
+    edge=EDGE,
+    borders=(EDGE,),
+    own_edge=EDGE,
     likeness=Likeness(0.2, 0.2, 0.2, 0.2),
+    strands=Strands(fineness=0.0, contrast=0.1, locks=-0.1, coherence=0.9, turned_deg=5.0),
     repetition=0.3,
+    copied=0.2,
 )
 
 
-def with_number(name: str, value: float) -> Evidence:
-    """Good but for one number."""
-    match name:
-        case "edge_mm":
-            return replace(GOOD, edge=FrontEdge(value, 2.0, 4.0))
-        case "repetition":
-            return replace(GOOD, repetition=value)
-        case "orientation_ratio":
-            return replace(GOOD, likeness=replace(GOOD.likeness, orientation=0.2 * value))
-        case "gradient_ratio":
-            return replace(GOOD, likeness=replace(GOOD.likeness, gradient=0.2 * value))
-        case "hair_share":
-            return replace(GOOD, proof=replace(GOOD.proof, hair_share=value))
-        case "delta_e":
-            return replace(GOOD, proof=replace(GOOD.proof, delta_e=value))
-        case _:
-            return replace(GOOD, proof=replace(GOOD.proof, outside_changed_pixels=int(value != 0)))
+def test_limits_and_numbers_have_the_same_names() -> None:
+    assert set(GOOD.measured) == set(PROOF_LIMITS)
+    assert convincing(GOOD) is None
 
 
 @pytest.mark.parametrize("name", PROOF_LIMITS)
 def test_every_number_has_its_limit(name: str) -> None:
-    limit = PROOF_LIMITS[name]
-    assert convincing(GOOD) is None
+    limit, good = PROOF_LIMITS[name], GOOD.measured
+    assert broken_by(good | {name: None}) is None, "what is not known breaks nothing"
     for value in (limit.low, limit.high):
-        assert convincing(with_number(name, value)) is None
+        assert broken_by(good | {name: value}) is None
     for value in (limit.low - 0.01, limit.high + 0.01, float("nan")):
-        assert convincing(with_number(name, value)) == name
+        if np.isfinite(value) or np.isnan(value):
+            found = broken_by(good | {name: value})
+            assert found is not None
+            assert (found.name, found.limit) == (name, limit)
+            assert name in str(found)
+
+
+def test_the_worst_of_all_free_borders_is_judged() -> None:
+    cut = FrontEdge(0.2, 0.3, 0.5, 0.0)
+    far = FrontEdge(3.0, 2.0, 4.0, 0.3)
+    assert broken(replace(GOOD, borders=(EDGE, cut))) == "edge_width_mm"
+    assert broken(replace(GOOD, borders=(EDGE, far))) == "edge_mm"
+    assert convincing(replace(GOOD, borders=())) is None
+
+
+def test_a_smooth_front_is_told_by_the_persons_own() -> None:
+    assert broken(replace(GOOD, edge=replace(EDGE, ragged_mm=0.1))) == "edge_raggedness"
+    assert convincing(replace(GOOD, edge=replace(EDGE, ragged_mm=0.1), own_edge=None)) is None
+
+
+def test_a_proof_that_nobody_waits_for_ends() -> None:
+    asked = job()
+    weights = reach(asked)
+    looks = 0
+
+    def look() -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 3:
+            raise CancelledCallError
+
+    with pytest.raises(CancelledCallError):
+        prove(asked, composite(asked.scene.rgb, strands(asked), weights), weights, lambda _: pytest.fail("late"), look)

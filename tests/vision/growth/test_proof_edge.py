@@ -88,3 +88,24 @@ def test_only_the_stretch_counts_along_which_hair_is_wanted() -> None:
     assert found is not None
     assert found.distance_mm < 0.3
     assert front_edge(lab, NO_PARSER, np.zeros_like(WANTED), arc(), PX_PER_MM) is None
+
+
+def with_strands(sigma_mm: float, length_mm: float) -> Lab:
+    """An edge before which and behind which single strands end, a third of a millimetre wide, up to so far from it."""
+    ends = np.random.default_rng(3).uniform(-length_mm, length_mm, SIDE // 2).repeat(2)
+    smooth = painted(0.0, sigma_mm)
+    columns = [np.roll(smooth[:, at], -round(end * PX_PER_MM), axis=0) for at, end in enumerate(ends)]
+    return np.ascontiguousarray(np.stack(columns, axis=1))
+
+
+def ragged_mm(lab: Lab) -> float:
+    found = edge(lab).ragged_mm
+    assert found is not None
+    return found
+
+
+def test_single_strands_make_an_edge_ragged_and_softness_does_not() -> None:
+    smooth = [ragged_mm(painted(0.0, sigma_mm)) for sigma_mm in (0.2, 1.0)]
+    ragged = [ragged_mm(with_strands(0.3, length_mm)) for length_mm in (0.8, 1.6)]
+    assert max(smooth) < 0.15 < min(ragged)
+    assert ragged[1] > 1.3 * ragged[0]

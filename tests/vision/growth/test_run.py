@@ -23,7 +23,7 @@ from vision.calls import (
     Style,
     StyleGrowth,
 )
-from vision.errors import CancelledCallError, PhotoError, Reason
+from vision.errors import CancelledCallError
 from vision.growth import run
 from vision.growth.backend import GrowthJob, GrowthReason, GrowthUnavailableError, NoGrowth
 from vision.growth.deadline import Deadline
@@ -307,12 +307,13 @@ def test_a_call_that_is_given_up_ends_at_the_next_stage_and_tells_nothing_more(s
 
 
 @pytest.mark.parametrize("state", [HairlineState.OCCLUDED, HairlineState.HAT])
-def test_from_a_hairline_that_nobody_sees_nothing_is_grown(state: HairlineState) -> None:
-    call = Call(Backend())
-    with pytest.raises(PhotoError) as refused:
-        call.run(hairline=Hairline((), state, None, 0.0))
-    assert (refused.value.reason, refused.value.details) == (Reason.HAIRLINE_HIDDEN, {"hairline": state})
-    assert call.told == []
+def test_from_a_hairline_that_nobody_sees_nothing_is_grown_and_the_designs_are_told(state: HairlineState) -> None:
+    backend = Backend()
+    call = Call(backend)
+    call.run(hairline=Hairline((), state, None, 0.0))
+    assert call.reasons == ["HAIRLINE_HIDDEN"] * 4
+    assert all(result.drawn.image is PICTURE for result in call.told)
+    assert backend.jobs == []
 
 
 def test_on_a_child_nothing_is_grown_and_the_designs_are_there() -> None:

@@ -16,12 +16,14 @@ from vision.growth.backend import GrowthReason, GrowthUnavailableError
 from vision.growth.region_raster import coverage
 from vision.growth.scene import (
     FACE_OPENINGS,
+    free_borders,
     growable,
     hair,
     job_for_design,
     job_for_region,
     landmarks_of,
     on_canvas,
+    other_borders,
     px_per_mm,
     scene_of,
 )
@@ -126,9 +128,59 @@ def test_the_front_of_a_marked_region_is_where_it_borders_on_skin() -> None:
     job = job_for_region(scene, mask_of(region), 1, None)
     assert job.front is not None
     assert job.front[0, 0] < job.front[-1, 0]
-    inner = (front[:, 0] > 310) & (front[:, 0] < 490)
+    inner = (front[:, 0] > 340) & (front[:, 0] < 460)
     for point in front[inner]:
         assert np.linalg.norm(job.front - point, axis=1).min() < 2.5
+
+
+def marked_below_the_hairline(facts: Facts, gap_px: float) -> Points:
+    """A patch on the forehead that follows the hairline from `gap_px` below it on."""
+    x = np.linspace(360, 440, 20)
+    line = hairline_y(facts, x)
+    return np.vstack([np.column_stack([x, line + gap_px]), np.column_stack([x, line + gap_px + 30])[::-1]])
+
+
+def test_a_narrow_bare_strip_between_the_mark_and_the_hair_is_grown_over() -> None:
+    facts = painted_facts()
+    scene = scene_of(facts, SIDE_PX)
+    gap_px = 5 * px_per_mm(scene)
+    job = job_for_region(scene, mask_of(marked_below_the_hairline(facts, gap_px)), 1, None)
+    line = round(float(hairline_y(facts, np.array([400]))[0]))
+    assert job.region[line + 4 : line + 20, 400].min() > 0.99
+    assert job.region[:, 340].max() == 0, "not beside it"
+    assert job.front is not None
+    assert job.front[:, 1].max() == pytest.approx(line + gap_px + 30, abs=2)
+    assert len(free_borders(scene, job.region)) == 1
+
+
+def test_a_patch_far_below_the_hair_stays_as_it_was_marked() -> None:
+    facts = painted_facts()
+    scene = scene_of(facts, SIDE_PX)
+    mask = mask_of(marked_below_the_hairline(facts, 14 * px_per_mm(scene)))
+    job = job_for_region(scene, mask, 1, None)
+    assert float(job.region.sum()) == pytest.approx(float(mask.sum()) / 255, rel=0.01)
+    (whole,) = free_borders(scene, job.region)
+    assert np.allclose(whole[0], whole[-1]), "free all around"
+
+
+def test_next_to_nothing_everywhere_is_nothing_to_grow() -> None:
+    facts = painted_facts()
+    scene = scene_of(facts, SIDE_PX)
+    _, region = lowered(facts, 40)
+    thin = (mask_of(region).astype(float) * 0.4).astype(np.uint8)
+    with pytest.raises(GrowthUnavailableError) as refused:
+        job_for_region(scene, thin, 1, None)
+    assert refused.value.reason is GrowthReason.NOTHING_TO_GROW
+
+
+def test_borders_beside_the_front_are_those_apart_from_it() -> None:
+    facts = painted_facts()
+    scene = scene_of(facts, SIDE_PX)
+    job = job_for_region(scene, mask_of(lowered(facts, 40)[1]), 1, None)
+    assert other_borders(job) == []
+    (border,) = other_borders(replace(job, front=None))
+    assert job.front is not None
+    assert len(border) == pytest.approx(len(job.front), rel=0.2)
 
 
 def test_a_bare_spot_amid_hair_has_no_front_and_hair_leaves_nothing_to_grow() -> None:
