@@ -288,4 +288,4 @@ def face_shape(measurements: Mapping[str, Measurement]) -> FaceShape | None:
     distances = {shape: float(np.linalg.norm(face - typical)) for shape, typical in SHAPES.items()}
     nearest, second = sorted(distances, key=distances.__getitem__)[:2]
     confidence = 1 - distances[nearest] / distances[second]
-    return FaceShape(shape=nearest, confidence=confidence, ratios=ratios)
+    return FaceShape(shape=nearest, confidence=confidence, ratios=ratios, second=second)

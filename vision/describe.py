@@ -91,7 +91,8 @@ def _shape(landmarks: FaceLandmarks, measured: Mapping[str, Measurement]) -> Fea
     shape = face_shape(measured) or face_shape(measure_face(landmarks, _typical_hairline(landmarks), _NO_SCALE))
     if shape is None:
         return Feature(None, reason=measured["face_width"].unavailable_reason)
-    return Feature(shape.shape.value, shape.confidence, shape.confidence >= SURE_OF_SHAPE, dict(shape.ratios))
+    other = None if shape.confidence >= SURE_OF_SHAPE else shape.second.value
+    return Feature(shape.shape.value, shape.confidence, other, dict(shape.ratios))
 
 
 def _typical_hairline(landmarks: FaceLandmarks) -> Hairline:
@@ -110,10 +111,18 @@ def _thirds(measured: Mapping[str, Measurement]) -> Feature:
     known = {name: share for name, share in shares.items() if share is not None}
     if len(known) < len(shares):
         return Feature(None, reason=measured["thirds.upper"].unavailable_reason)
-    name, share = max(known.items(), key=lambda entry: abs(entry[1] - CANON))
-    off = share - CANON
-    balanced = abs(off) <= THIRDS_LIMIT
-    value = "balanced" if balanced else f"{'long' if off > 0 else 'short'}_{name}"
-    within = probability_below(THIRDS_LIMIT, abs(off), THIRDS_NOISE_SD)
-    confidence = within if balanced else 1 - within
-    return Feature(value, confidence, confidence >= SURE, known)
+    most, next_most = sorted(known, key=lambda name: -abs(known[name] - CANON))[:2]
+    off, next_off = abs(known[most] - CANON), abs(known[next_most] - CANON)
+    within = probability_below(THIRDS_LIMIT, off, THIRDS_NOISE_SD)
+    if off <= THIRDS_LIMIT:
+        return Feature("balanced", within, None if within >= SURE else _named(most, known), known)
+    # On two borders at once: that of the balanced, and that of the next third.
+    other, confidence = min(
+        (("balanced", 1 - within), (_named(next_most, known), probability_below(off, next_off, 2 * THIRDS_NOISE_SD))),
+        key=lambda border: border[1],
+    )
+    return Feature(_named(most, known), confidence, None if confidence >= SURE else other, known)
+
+
+def _named(third: str, shares: Mapping[str, float]) -> str:
+    return f"{'long' if shares[third] > CANON else 'short'}_{third}"

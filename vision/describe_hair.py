@@ -125,19 +125,21 @@ def _colour(photo: Photo, parsing: ParsingMap, hair: Mask) -> Feature:
 def name_colour(lightness: float, a: float, b: float) -> Feature:
     """The named colour nearest to a mean in CIELAB."""
     ratios = {"lightness": lightness, "a": a, "b": b}
-    chroma, hue_deg = float(np.hypot(a, b)), float(np.degrees(np.arctan2(b, a))) % 360
-    low, high = DYED_HUES_DEG
-    if chroma >= DYED_CHROMA_MIN and low <= hue_deg <= high:
-        beyond = chroma / DYED_CHROMA_MIN
-        return Feature("dyed", 1 - 1 / (1 + beyond), beyond >= 1 + SURE_OF_COLOUR, ratios)
     weights = np.array([1.0, CHROMA_WEIGHT, CHROMA_WEIGHT])
     distances = {
         name: float(np.linalg.norm((np.array(anchor) - (lightness, a, b)) * weights))
         for name, anchor in ANCHORS.items()
     }
     nearest, second = sorted(distances, key=distances.__getitem__)[:2]
+    chroma, hue_deg = float(np.hypot(a, b)), float(np.degrees(np.arctan2(b, a))) % 360
+    low, high = DYED_HUES_DEG
+    beyond = chroma / DYED_CHROMA_MIN if low <= hue_deg <= high else 0.0
+    if beyond >= 1:
+        return Feature("dyed", 1 - 1 / (1 + beyond), None if beyond >= 1 + SURE_OF_COLOUR else nearest, ratios)
     confidence = 1 - distances[nearest] / distances[second]
-    return Feature(nearest, confidence, confidence >= SURE_OF_COLOUR, ratios)
+    if beyond > 1 - SURE_OF_COLOUR:
+        return Feature(nearest, confidence, "dyed", ratios)
+    return Feature(nearest, confidence, None if confidence >= SURE_OF_COLOUR else second, ratios)
 
 
 def _inside(photo: Photo, parsing: ParsingMap) -> Mask:

@@ -21,7 +21,8 @@ Flat = NDArray[np.float64]
 """(2,): along the head's lateral and downward axes, in pixels."""
 
 SURE = 0.7
-"""Probability of a class from which it is held against another opinion: our own choice."""
+"""Probability of a class below which it is borderline with the next, and from which it is held against another opinion:
+our own choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,9 @@ def classify(name: str, value: float, ratios: Mapping[str, float]) -> Feature:
     confidence = probability_below(edges[index + 1], value, row.noise_sd) - probability_below(
         edges[index], value, row.noise_sd
     )
-    return Feature(row.classes[index], confidence, confidence >= SURE, {row.ratio: value, **ratios})
+    nearer_low = index == 2 or (index == 1 and value - row.low < row.high - value)
+    other = None if confidence >= SURE else row.classes[index - 1 if nearer_low else index + 1]
+    return Feature(row.classes[index], confidence, other, {row.ratio: value, **ratios})
 
 
 def probability_below(limit: float, value: float, sd: float) -> float:

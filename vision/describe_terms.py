@@ -130,6 +130,9 @@ CLASSES: Mapping[str, Mapping[str, Words]] = {
 """Classes of each feature, by its dotted name. `average`, and the middle of three, is what most of the test pictures
 show; see `vision.describe_ratios`."""
 
+BETWEEN = Words("介于{}与{}之间", "between {} and {}")
+"""Two classes of a feature on the border between them, in the order of the table."""
+
 NO_PARSER = "NO_PARSER"
 """What only a parser can see, and there is none."""
 GLASSES = "GLASSES"
@@ -152,12 +155,27 @@ class Feature:
     """A name of `CLASSES`; None where it is not known."""
     confidence: float = 0.0
     """0 to 1: how far the measured is from the nearest other class."""
-    sure: bool = False
-    """Whether that is far enough to be held against another opinion."""
+    borderline_with: str | None = None
+    """That other class where the measured is so near to it that another photo of the same face, or the same in another
+    size, may well fall into it; None where it is far enough."""
     ratios: Mapping[str, float] = field(default_factory=dict)
     """What was measured, by name; degrees where the name ends in `_deg`."""
     reason: str = ""
     """Why there is no class; empty where there is one."""
+
+    @property
+    def sure(self) -> bool:
+        """Whether there is a class, and far enough from any other to be held against another opinion."""
+        return self.value is not None and self.borderline_with is None
+
+
+def in_words(name: str, value: str, borderline_with: str | None, lang: str) -> str:
+    """The class of a feature; on a border both, the same on either side of it."""
+    classes = CLASSES[name]
+    if borderline_with is None:
+        return classes[value].of(lang)
+    first, second = sorted((value, borderline_with), key=list(classes).index)
+    return BETWEEN.of(lang).format(classes[first].of(lang), classes[second].of(lang))
 
 
 @dataclass(frozen=True, slots=True)

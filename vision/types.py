@@ -389,6 +389,8 @@ class FaceShape:
     shape: FaceShapeClass
     confidence: float
     ratios: Mapping[str, float]
+    second: FaceShapeClass
+    """The next nearest."""
 
 
 @dataclass(frozen=True, slots=True)

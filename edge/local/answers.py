@@ -11,7 +11,7 @@ from typing import Any
 
 from edge.local.claims import GROUPS, Claims
 from edge.local.findings import Described, Points
-from vision.describe_terms import CLASSES, HIDDEN, Feature
+from vision.describe_terms import HIDDEN, Feature, in_words
 
 GEOMETRY, VISION_LLM = "geometry", "vision_llm"
 BOTH = f"{VISION_LLM}+{GEOMETRY}"
@@ -53,9 +53,11 @@ def _feature(name: str, measured: Mapping[str, Feature], said: Claims, lang: str
     if claimed is not None and claimed != value and not found.sure and found.reason not in HIDDEN:
         value, source = claimed, VISION_LLM
     from_geometry = source == GEOMETRY and value is not None
+    borderline_with = found.borderline_with if claimed is None else None  # a second opinion decides
     return {
         "value": value,
-        "text": None if value is None else CLASSES[name][value].of(lang),
+        "text": None if value is None else in_words(name, value, borderline_with, lang),
+        "borderline_with": borderline_with,
         "source": None if value is None else source,
         "confidence": round(found.confidence, 3) if from_geometry else None,
         "ratios": {ratio: round(number, 4) for ratio, number in found.ratios.items()},

@@ -54,7 +54,12 @@ def _feature(name: str) -> Schema:
     words = "; ".join(f"`{each}` {text.en}" for each, text in CLASSES[name].items())
     properties = {
         "value": or_null(classes, f"Its class, a stable name: {words}."),
-        "text": or_null(_TEXT, "The class in words, in the language asked for."),
+        "text": or_null(_TEXT, "The class in words, in the language asked for; on a border both classes."),
+        "borderline_with": or_null(
+            classes,
+            "The other class where the measured lies so near to it that another photo, or the same in another size, "
+            "may fall into it; null where it does not, or where the LLM has decided.",
+        ),
         "source": or_null({"type": "string", "enum": [GEOMETRY, VISION_LLM]}, "Whose word it is."),
         "confidence": or_null(_NUMBER, "Of geometry's word, 0 to 1: how far the measured is from another class."),
         "ratios": _RATIOS,
@@ -158,9 +163,9 @@ def _envelope(data: dict[str, Any]) -> Schema:
 
 def examples() -> dict[str, Schema]:
     """Of a made-up person."""
-    measured = {name: Feature(list(classes)[1], 0.86, sure=True) for name, classes in CLASSES.items()}
-    measured["jaw.width"] = Feature("average", 0.94, sure=True, ratios={"width_to_face_width": 0.791})
-    measured["eyes.opening"] = Feature("wide", 0.58, sure=False, ratios={"height_to_iris": 0.771})
+    measured = {name: Feature(list(classes)[1], 0.86) for name, classes in CLASSES.items()}
+    measured["jaw.width"] = Feature("average", 0.94, ratios={"width_to_face_width": 0.791})
+    measured["eyes.opening"] = Feature("wide", 0.58, "average", ratios={"height_to_iris": 0.771})
     for name in ("hair.length", "hair.bangs", "hair.colour", "brows.thickness", "face.thirds"):
         measured[name] = Feature(None, reason=NO_PARSER)
     claims = Claims(

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.vision.conftest import photo_of
+from tests.conftest import studio_portrait
+from tests.vision.conftest import photo_of, resized
 from tests.vision.measured_faces import UPRIGHT, hairline_of, laid, landmarks_of, turned
 from vision.anthropometry import face_shape, measure_face
 from vision.describe import describe
-from vision.describe_hair import ANCHORS, hair_features, name_colour
+from vision.describe_hair import ANCHORS, DYED_CHROMA_MIN, hair_features, name_colour
 from vision.describe_ratios import ROWS, SURE, classify, features_of_mesh, probability_below
-from vision.describe_terms import CLASSES, EYES_NOT_SEEN, HAT, NO_HAIR, NO_PARSER
+from vision.describe_terms import CLASSES, EYES_NOT_SEEN, HAT, NO_HAIR, NO_PARSER, Feature, in_words
+from vision.landmarks import LandmarkDetector
 from vision.parsing import RASTER_PX
+from vision.steady_mesh import find_face
 from vision.types import (
     FaceLandmarks,
     FaceShapeClass,
@@ -79,6 +85,21 @@ def test_the_class_follows_the_ratio(name: str) -> None:
     assert not classify(name, row.high, {}).sure
 
 
+@pytest.mark.parametrize("lang", ["zh", "en"])
+@pytest.mark.parametrize("name", ROWS)
+def test_on_either_side_of_a_border_the_same_is_said(name: str, lang: str) -> None:
+    row = ROWS[name]
+    for border, lower, upper in ((row.low, *row.classes[:2]), (row.high, *row.classes[1:])):
+        step = 0.01 * row.noise_sd
+        below, above = classify(name, border - step, {}), classify(name, border + step, {})
+        assert (below.value, below.borderline_with) == (lower, upper)
+        assert (above.value, above.borderline_with) == (upper, lower)
+        said = {in_words(name, str(each.value), each.borderline_with, lang) for each in (below, above)}
+        assert len(said) == 1
+        (words,) = said
+        assert all(CLASSES[name][each].of(lang) in words for each in (lower, upper))
+
+
 @given(name=st.sampled_from(sorted(ROWS)), value=st.floats(-200, 200))
 def test_confidence_is_a_probability(name: str, value: float) -> None:
     feature = classify(name, value, {})
@@ -86,6 +107,9 @@ def test_confidence_is_a_probability(name: str, value: float) -> None:
     assert feature.confidence >= 0.3, "no other class is much more likely than the one given"
     assert feature.sure == (feature.confidence >= SURE)
     assert feature.ratios == {ROWS[name].ratio: value}
+    if feature.borderline_with is not None:
+        places = [ROWS[name].classes.index(each) for each in (str(feature.value), feature.borderline_with)]
+        assert abs(places[0] - places[1]) == 1, "borderline with a neighbour"
 
 
 def test_probability_below() -> None:
@@ -208,6 +232,20 @@ def test_hues_that_do_not_grow_are_dyed(lab: tuple[float, float, float], name: s
     assert name_colour(*lab).value == name
 
 
+def test_a_colour_on_the_border_of_two_is_borderline_with_the_other() -> None:
+    lab = np.array([ANCHORS["brown"], ANCHORS["light_brown"]])
+    darker, lighter = (name_colour(*(share @ lab)) for share in (np.array([0.51, 0.49]), np.array([0.49, 0.51])))
+    assert (darker.value, darker.borderline_with) == ("brown", "light_brown")
+    assert (lighter.value, lighter.borderline_with) == ("light_brown", "brown")
+
+
+@pytest.mark.parametrize(("chroma", "value"), [(0.99, "grey"), (1.01, "dyed")])
+def test_hardly_any_colour_is_borderline_with_dyed(chroma: float, value: str) -> None:
+    found = name_colour(46, -0.6 * DYED_CHROMA_MIN * chroma, -0.8 * DYED_CHROMA_MIN * chroma)
+    assert {found.value, found.borderline_with} == {"grey", "dyed"}
+    assert found.value == value
+
+
 @pytest.mark.parametrize("name", ANCHORS)
 def test_a_typical_colour_has_its_name(name: str) -> None:
     feature = name_colour(*ANCHORS[name])
@@ -215,6 +253,23 @@ def test_a_typical_colour_has_its_name(name: str) -> None:
 
 
 # --- the whole
+
+
+@pytest.mark.models
+def test_ten_people_are_described_alike_whatever_the_size_of_their_photo(
+    detector: LandmarkDetector, read_rgb: Callable[[Path], RgbImage]
+) -> None:
+    """A class may differ only where both photos say that they lie on the border of the two."""
+    for number in range(1, 11):
+        rgb = read_rgb(studio_portrait(number))
+        large, small = (
+            describe(photo, find_face(photo, detector), None, None).features
+            for photo in (photo_of(rgb), photo_of(resized(rgb, rgb.shape[1] // 2)))
+        )
+        for name, feature in large.items():
+            other = small[name]
+            if feature.value != other.value:
+                assert (other.value, feature.value) == (feature.borderline_with, other.borderline_with), (number, name)
 
 
 def test_every_feature_is_there_whatever_is_known() -> None:
@@ -251,6 +306,28 @@ def test_thirds_name_the_one_that_is_off(height: float, thirds: str) -> None:
     assert found.value == thirds
     assert sum(found.ratios.values()) == pytest.approx(1)
     assert found.sure
+
+
+def test_thirds_on_the_border_of_two_are_borderline_with_the_other() -> None:
+    face = laid()
+    parsing = parsed(face, CROWN)
+
+    def thirds(height: float) -> Feature:
+        found = describe(grey_photo(400), face, parsing, hairline_of(face, height=height))
+        return found.features["face.thirds"]
+
+    borders = set()
+    for low, high in itertools.pairwise(np.linspace(0.3, 0.75, 10)):
+        left, right = float(low), float(high)
+        if thirds(left).value == thirds(right).value:
+            continue
+        while right - left > 1e-4:
+            middle = (left + right) / 2
+            left, right = (middle, right) if thirds(middle).value == thirds(left).value else (left, middle)
+        one, other = thirds(left), thirds(right)
+        assert (one.value, other.value) == (other.borderline_with, one.borderline_with)
+        borders.add(frozenset([one.value, other.value]))
+    assert len(borders) >= 2
 
 
 def test_thirds_that_are_nearly_equal_are_balanced() -> None:

@@ -102,7 +102,7 @@ FULL = facts(
     hairline=Hairline((POINT,), HairlineState.OBSERVED, POINT, 1.0),
     scale=Scale(0.2, ScaleSource.IRIS, IntervalCauses(6.0, 2.0, 1.0), IRIS, IRIS),
     measurements=dict.fromkeys(measurement_names(), QUANTITY),
-    face_shape=FaceShape(FaceShapeClass.OVAL, 0.5, {"height_over_width": 1.4}),
+    face_shape=FaceShape(FaceShapeClass.OVAL, 0.5, {"height_over_width": 1.4}, FaceShapeClass.OBLONG),
     warnings=(PhotoWarning("PERSPECTIVE", 1.0, 0.5, "ratio"),),
 )
 PICTURE = EncodedImage(b"png", 8, 9)
@@ -248,7 +248,7 @@ def test_hairline_states(state: HairlineState) -> None:
 
 @pytest.mark.parametrize("shape", list(FaceShapeClass))
 def test_face_shapes(shape: FaceShapeClass) -> None:
-    answer = response(face_shape=FaceShape(shape, 0.5, {}))
+    answer = response(face_shape=FaceShape(shape, 0.5, {}, FaceShapeClass.OVAL))
     assert measure_pb2.FaceShapeClass.Name(answer.face_shape.shape) == f"FACE_SHAPE_CLASS_{shape.name}"
 
 

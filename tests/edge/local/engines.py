@@ -24,7 +24,7 @@ PATIENCE_S = 30.0
 
 def described(**features: Feature) -> FaceDescription:
     """The second class of everything, surely; `jaw_width=` and so on replace one feature."""
-    found = {name: Feature(list(classes)[1], 0.9, sure=True) for name, classes in CLASSES.items()}
+    found = {name: Feature(list(classes)[1], 0.9) for name, classes in CLASSES.items()}
     for name, feature in features.items():
         found[name.replace("_", ".", 1)] = feature
     return FaceDescription(found, hair_present=True)

@@ -13,7 +13,7 @@ from edge.local.findings import Described
 from tests.edge.local.engines import PLACE, described, without_parser
 from vision.describe_terms import CLASSES, EYES_NOT_SEEN, GLASSES, HIDDEN, NO_HAIR, NO_PARSER, FaceDescription, Feature
 
-UNSURE = Feature("average", 0.55, sure=False, ratios={"width_to_face_width": 0.77})
+UNSURE = Feature("average", 0.55, "wide", ratios={"width_to_face_width": 0.77})
 
 
 def merged(
@@ -30,7 +30,8 @@ def test_geometry_alone_says_so_and_tells_its_ratios() -> None:
     assert (data["source"], data["llm_reason"], data["remarks"]) == ("geometry", "LLM_TIMEOUT", None)
     assert data["features"]["jaw"]["width"] == {
         "value": "average",
-        "text": "jaw of average width",
+        "text": "between jaw of average width and wide jaw",
+        "borderline_with": "wide",
         "source": "geometry",
         "confidence": 0.55,
         "ratios": {"width_to_face_width": 0.77},
@@ -53,13 +54,14 @@ def test_where_geometry_is_not_sure_the_model_is_believed_and_the_difference_is_
     data = merged(described(jaw_width=UNSURE), jaw_width="narrow")
     width = data["features"]["jaw"]["width"]
     assert (width["value"], width["text"], width["source"]) == ("narrow", "下颌偏窄", "vision_llm")
-    assert width["confidence"] is None
+    assert (width["confidence"], width["borderline_with"]) == (None, None)
     assert [each["kept"] for each in data["disagreements"]] == ["vision_llm"]
 
 
 def test_agreement_is_geometrys_word() -> None:
     data = merged(described(jaw_width=UNSURE), jaw_width="average")
-    assert data["features"]["jaw"]["width"]["source"] == "geometry"
+    width = data["features"]["jaw"]["width"]
+    assert (width["source"], width["borderline_with"], width["text"]) == ("geometry", None, "下颌宽度适中")
     assert data["disagreements"] == []
 
 
@@ -94,7 +96,7 @@ def test_every_class_of_every_feature_has_words(lang: str) -> None:
         texts = set()
         for value in classes:
             group, _, feature = name.partition(".")
-            description = described(**{name.replace(".", "_"): Feature(value, 1.0, sure=True)})
+            description = described(**{name.replace(".", "_"): Feature(value, 1.0)})
             found = features_data(Described(PLACE, description, (), None), None, None, lang)
             texts.add(found["features"][group][feature]["text"])
         assert len(texts) == len(classes)

@@ -394,7 +394,7 @@ async def test_nothing_is_loaded_before_the_first_call(tmp_path: Path) -> None:
 
 
 async def test_a_configured_llm_is_asked_with_the_photo_and_checked(tmp_path: Path, engine: ScriptedEngine) -> None:
-    engine.description = described(eyes_shape=Feature("almond", 0.5, sure=False))
+    engine.description = described(eyes_shape=Feature("almond", 0.5, "round"))
     async with OpenAiServer() as server, local(tmp_path, engine, features=server.settings) as edge:
         server.answers = [
             completion(claims(jaw={"width": "wide"}, eyes={"shape": "round"}, remarks={"eyes": "双眼皮。"}))
