@@ -26,6 +26,7 @@ from tests.vision.hard.pictures import HARD, Answered, HardPicture  # noqa: E402
 from tests.vision.hard.studio import Studio  # noqa: E402
 from vision.decode import decode  # noqa: E402
 from vision.errors import PhotoError, Reason  # noqa: E402
+from vision.growth.backend import GrowthReason  # noqa: E402
 from vision.growth.run import HIDDEN  # noqa: E402
 from vision.landmarks import LandmarkDetector  # noqa: E402
 from vision.models import default_cache_dir, locate  # noqa: E402
@@ -44,8 +45,9 @@ What is refused is refused by every call alike, with its code, its reason and ad
 - **hairlines (5)** design from the glabella where the hairline is hidden; then there is no area and no graft count.
   Without a scale there are no millimetres, and rules in millimetres are not judged. On a child (`CHILD`) a line is
   drawn after the face's proportions, and nothing that holds for adults is told: no rules, no area, no grafts.
-- **styles (2)** need to know where the hair begins, or that there is none: `HAIRLINE_HIDDEN` under bangs, hats and
-  hands. Else every style is designed, and grown where that convinces; the column says what is certain not to grow.
+- **styles (2)** are always designed. To grow them it must be known where the hair begins, or that there is none:
+  under bangs, hats and hands `grown_reason` is `HAIRLINE_HIDDEN`. Else hair is grown where that convinces; the column
+  says what is certain not to grow.
 - **masks (6)** are drawn whatever is missing: a part that is not there has an empty mask and area 0.
 - **features (4)** and **special points (99)** need the face alone; what is hidden is null with its reason.
 """
@@ -100,7 +102,7 @@ def _designs(promise: Answered) -> str:
 
 def _grown(promise: Answered) -> str:
     if promise.hairline in HIDDEN:
-        return f"{ApiError(Reason.HAIRLINE_HIDDEN).row.code} `{Reason.HAIRLINE_HIDDEN}`"
+        return f"`{GrowthReason.HAIRLINE_HIDDEN}`"
     return f"`{promise.grown}`" if promise.grown else "tried"
 
 
