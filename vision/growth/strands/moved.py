@@ -14,7 +14,6 @@ import cv2
 import numpy as np
 
 from vision.growth.backend import GrowthJob
-from vision.growth.strands.field import spread
 from vision.growth.strands.looks import Looks
 from vision.growth.strands.plot import MARGIN_MM, Coarse, Floats, Plot, distance_mm
 from vision.growth.strands.ramps import smooth_rise
@@ -29,18 +28,11 @@ STILL_MM = 2.0
 """Less so where it is moved by less than this."""
 STRETCHED = (2.0, 4.0)
 """Hair that is not deep enough is stretched; from the first to the second factor it is used less and less."""
-EDGE_MM = 2.5
-"""Up to this depth behind the hairline a place that is skin may be taken, beyond it only hair."""
-BORDER_MM = (0.5, 3.5)
-"""From the first to the second distance from what is neither, places are used more and more."""
 HAIRY = (0.06, 0.3)
 """Up to the first level, 0 for skin and 1 for hair, the photo's own pixel stays; from the second on the moved one is
 seen. In between are shadows and the finest hairs."""
 LEVEL_MM, OWN_LEVEL_MM = 0.25, 1.0
 """The level is smoothed over so much: that of what is moved, and of what the photo shows where it comes to lie."""
-LIGHT = (0.7, 1.4)
-"""Least and greatest change of the skin between moved hairs to the light of where it comes to lie."""
-SURELY_SKIN, HARDLY_HAIRY = 0.6, 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,26 +67,15 @@ def move_front(job: GrowthJob, coarse: Coarse, plot: Plot, looks: Looks, rng: np
     at_radius = np.maximum(own + depth, 0)
     at = (centre[0] + at_radius * np.sin(from_angle), centre[1] - at_radius * np.cos(from_angle))
 
-    origin = coarse.frame.origin
-
-    def taken(values: Floats) -> Floats:
-        cell_x, cell_y = (((a - o) / coarse.frame.step).astype(np.float32) for a, o in zip(at, origin, strict=True))
-        found = cv2.remap(values, cell_x, cell_y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
-        return np.asarray(found, dtype=np.float32)
-
-    hair = np.asarray(cv2.remap(job.scene.rgb, *at, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE), dtype=np.float32)
-    hair /= np.float32(255)
-    level = looks.level(hair, taken(coarse.hair), LEVEL_MM / plot.mm)
+    taken = cv2.remap(job.scene.rgb, *at, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
+    hair = np.asarray(taken, dtype=np.float32) / np.float32(255)
+    cells = [(a - np.float32(o)) / np.float32(coarse.frame.step) for a, o in zip(at, coarse.frame.origin, strict=True)]
+    parsed = cv2.remap(coarse.hair, cells[0], cells[1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    level = looks.level(hair, np.asarray(parsed, dtype=np.float32), LEVEL_MM / plot.mm)
     level_here = looks.level(plot.rgb, plot.hair, OWN_LEVEL_MM / plot.mm)
-    bare = (coarse.skin > SURELY_SKIN) & (looks.level(coarse.rgb, coarse.hair, OWN_LEVEL_MM / coarse.mm) < HARDLY_HAIRY)
-    light = spread(coarse.rgb, bare.astype(np.float32), coarse.mm)
-    relit = np.clip(coarse.frame.resampled(light, plot.frame) / np.maximum(taken(light), 1e-3), *LIGHT)
-    hair *= 1 + (relit - 1) * (1 - level[..., None])
     around = distance_mm(plot.region > 0.5, plot.mm) < MARGIN_MM
     seen = np.maximum(smooth_rise(level, HAIRY), smooth_rise(level_here, HAIRY)) * around
-
-    usable = taken(coarse.hair) + np.where(depth * plot.mm < EDGE_MM, taken(coarse.skin), 0) > 0.5
-    share = smooth_rise(distance_mm(~usable, plot.mm), BORDER_MM) * (1 - smooth_rise(bend ** (4 / 3), STRETCHED))
+    share = 1 - smooth_rise(bend ** (4 / 3), STRETCHED)
     return MovedFront(plot.rgb + seen[..., None] * (hair - plot.rgb), share * rays.at(rays.joined, angle))
 
 
