@@ -121,6 +121,7 @@ def _worker(endpoint: EndpointSnapshot, contact: ContactSnapshot | None) -> dict
         "leaving": endpoint.leaving,
         "boot_id": endpoint.boot_id or None,
         "capabilities": endpoint.capabilities,
+        "lacks": endpoint.lacks,
         "in_flight": call,
         "stage": endpoint.stage or None,
         "taken_by_others": endpoint.taken_by_others,

@@ -33,6 +33,9 @@ STATE_STYLES: Mapping[str, str] = {
     "EJECTED": "bold red",
 }
 
+CANNOT: Mapping[str, str] = {"growth": "grow hair"}
+"""Capabilities in words."""
+
 Pool = Mapping[str, Any]
 Worker = Mapping[str, Any]
 
@@ -233,13 +236,18 @@ def _in_flight(worker: Worker) -> Text:
 
 
 def _evidence(worker: Worker) -> Text:
-    """What its state rests on, how long ago that or what was decided since was, and what a probe says that differs."""
+    """What its state rests on, how long ago that or what was decided since was, what a probe says that differs; of one
+    that serves also what it cannot do, and why.
+    """
     evidence = worker["evidence"] or "not heard of yet"
-    parts = [evidence]
+    parts: list[str | Text] = [evidence]
     if worker["history"]:
         last = worker["history"][0]
         ago, what = f"{duration(last['age_s'])} ago", NO_CHANGE.sub("", last["what"])
         parts.append(ago if what.endswith(evidence) else f"{ago}: {what}")
+    if worker["state"] == "SERVING":
+        lacks = worker.get("lacks") or {}  # an edge of an older version does not tell
+        parts += (Text(f"cannot {CANNOT.get(name, name)}: {why}", style="yellow") for name, why in lacks.items())
     probe = worker.get("last_probe")
     if probe and probe["evidence"] != evidence and (worker["state"], probe["result"]) != ("SERVING", "GOOD"):
         parts.append(f"last probe {duration(probe['age_s'])} ago: {probe['evidence'].removeprefix('probe: ')}")

@@ -17,6 +17,7 @@ import math
 from collections import deque
 from collections.abc import Mapping
 from enum import Enum, StrEnum, auto
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from edge.pool import config as fixed
@@ -126,6 +127,9 @@ class Probed(NamedTuple):
 
 class Endpoint:
     """One worker address: state, counters, cooldown. Times in s on the shell's clock."""
+
+    lacks: Mapping[str, str] = MappingProxyType({})
+    """Capabilities that it says it has not now, each with its reason. Nothing is decided by it."""
 
     def __init__(self, target: str, *, primary: bool, health: HealthCheckConfig, name: str = "") -> None:
         self.target = target

@@ -205,6 +205,8 @@ class StatusTold:
     """The worker's progress counter: moves with every stage and step."""
     capabilities: frozenset[str] = frozenset()
     """What it can do now, such as `growth`."""
+    lacks: Mapping[str, str] = field(default_factory=dict)
+    """What it cannot do now, each with its reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -276,7 +276,7 @@ class Fleet:
         if new_boot:
             self.note(endpoint, now_s, f"new process {event.boot_id}", "worker_booted", boot_id=event.boot_id)
         self.note_change(endpoint, before, now_s)
-        endpoint.capabilities = event.capabilities
+        endpoint.capabilities, endpoint.lacks = event.capabilities, event.lacks
         # Our own calls are known by their leases; what a late message says of one that has ended means nothing.
         endpoint.taken = event.taken and not ours
         endpoint.stage = event.stage if event.taken else ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from edge.pool.endpoint import Endpoint
 from edge.pool.leases import Lease
@@ -64,6 +65,8 @@ class EndpointSnapshot:
     """Its last changes and what was decided about it, the latest first."""
     last_probe: ProbeSnapshot | None = None
     """None before the first one has come back."""
+    lacks: Mapping[str, str] = field(default_factory=dict)
+    """What it says it cannot do now, each with its reason."""
 
     @classmethod
     def of(cls, endpoint: Endpoint, lease: Lease | None, now_s: float) -> EndpointSnapshot:
@@ -90,6 +93,7 @@ class EndpointSnapshot:
             next_probe_in_s=None if endpoint.probing else max(0.0, endpoint.next_probe_s - now_s),
             history=tuple(HistoryEntry(now_s - at_s, what) for at_s, what in reversed(endpoint.history)),
             last_probe=last_probe,
+            lacks=dict(sorted(endpoint.lacks.items())),
         )
 
 

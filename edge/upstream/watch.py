@@ -27,6 +27,9 @@ REOPEN_S = 0.2
 itself follows the channel's own backoff (`hairmesh.wire.CLIENT_OPTIONS`): a stream waits for it without polling."""
 REOPEN_MAX_S = 2.0
 
+CAPABILITY_PREFIX = "capability/"
+"""Of the names of checks that cost a worker a capability, and nothing else."""
+
 _CONNECTION_LOST = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN}
 
 MessageT = TypeVar("MessageT", bound=Message)
@@ -194,4 +197,9 @@ def _told(target: str, asked_s: float, status: worker_pb2.WorkerStatus) -> ev.St
         stage=printable(slot.call.stage, NAME_CHARACTERS),
         steps=slot.call.step_counter,
         capabilities=frozenset(status.capabilities),
+        lacks={
+            printable(check.name.removeprefix(CAPABILITY_PREFIX), NAME_CHARACTERS): printable(check.reason)
+            for check in status.checks
+            if check.name.startswith(CAPABILITY_PREFIX) and check.state == worker_pb2.CHECK_STATE_FAILING
+        },
     )

@@ -122,6 +122,7 @@ async def test_what_it_tells(rest: Rest, mesh: FakeMesh) -> None:
         "leaving": False,
         "boot_id": "5f0d6a5c",
         "capabilities": ["growth", "measure"],
+        "lacks": {},
         "in_flight": {"call_id": "7c1e44f0-812", "age_s": 0.3, "left_behind": False},
         "stage": "parsing",
         "taken_by_others": False,

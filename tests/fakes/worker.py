@@ -124,6 +124,8 @@ class FakeWorker:
         self.watch_tells = True
         """Whether a change of `serving` shows on the health stream, and on the status stream."""
         self.capabilities = ["measure"]
+        self.lacks: dict[str, str] = {}
+        """Capabilities that it says it has not, and why."""
         """What status says that it can do; shown with the next change."""
         self.refuses: Refuse | None = None
         """Refuse every new call like this, before the slot is looked at."""
@@ -355,6 +357,8 @@ class FakeWorker:
             status.state = worker_pb2.SERVING_STATE_DRAINING if draining else worker_pb2.SERVING_STATE_NOT_SERVING
             status.reasons.append(self.cause or "told")
         status.capabilities.extend(self.capabilities)
+        for name, reason in self.lacks.items():
+            status.checks.add(name=f"capability/{name}", state=worker_pb2.CHECK_STATE_FAILING, reason=reason)
         status.slot.epoch = self._epoch
         status.slot.state = worker_pb2.SLOT_STATE_FREE
         if self._computing:

@@ -311,6 +311,7 @@ def test_wide() -> None:
     assert names.split() == ["WORKER", "PRIORITY", "STATE", "CAUSE", "COOLDOWN", "IN", "FLIGHT", "EVIDENCE"]
     assert first.split()[:6] == ["192.0.2.11:50051", "primary", "SERVING", "0.3", "s", "parsing"]
     assert second.split()[:6] == ["192.0.2.12:50051", "primary", "EJECTED", "passive", "42", "s"]
+    assert first.endswith("  probe: SERVING · 24 h ago · cannot grow hair: dep_down:comfyui")
     told = "call: DEADLINE_EXCEEDED · 18 s ago · last probe 0.6 s ago: UNAVAILABLE: connection refused"
     assert second.endswith(f"  {told}")
     assert names.index("STATE") == first.index("SERVING") == second.index("EJECTED")
@@ -352,7 +353,7 @@ def test_a_probe_that_says_something_else_is_shown_beside_what_the_state_rests_o
     history = [{"age_s": 18.0, "what": "EJECTED passive: call: ping timeout"}]
     gone = probed("probe: connection refused", history=history)
     same = probed("call: ping timeout", history=history)
-    serving_one = {**probed("probe: SERVING"), "state": "SERVING", "history": history}
+    serving_one = {**probed("probe: SERVING"), "state": "SERVING", "history": history, "lacks": {}}
     serving_one["last_probe"] = {**serving_one["last_probe"], "result": "GOOD"}
     first, second, third = drawn(View("u", pool(workers=[gone, same, serving_one])), 160)[-3:]
     assert first.endswith("  call: ping timeout · 18 s ago · last probe 0.8 s ago: connection refused")
@@ -417,7 +418,7 @@ def test_before_the_first_answer() -> None:
 def test_slots_of_others_and_calls_left_behind() -> None:
     worker = POOL_EXAMPLE["workers"][0]
     others = {**worker, "in_flight": None, "taken_by_others": True, "stage": "decode", "leaving": True}
-    left = {**worker, "in_flight": {"call_id": "x", "age_s": 70.0, "left_behind": True}, "history": []}
+    left = {**worker, "in_flight": {"call_id": "x", "age_s": 70.0, "left_behind": True}, "history": [], "lacks": {}}
     text = drawn(View("u", pool(others, left)), 160)
     assert "other edge decode" in text[-2]
     assert "primary, leaving" in text[-2]

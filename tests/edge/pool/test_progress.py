@@ -264,9 +264,11 @@ def test_the_snapshot_tells_of_each_worker_what_it_is_and_how_it_came_to_that() 
     bench = Bench(A, B).online()
     bench.status(A, 1.0, capabilities=GROWTH)
     bench.status(A, 2.0, boot_id="boot-2", capabilities=GROWTH)
+    bench.status(B, 2.0, lacks={"growth": "backend_none"})
     bench.tell(ev.HealthTold(2.5, B, serving=False))
     bench.ended(bench.call(3.0), 4.0, ev.Code.INTERNAL, "WORKER_FAILED")
-    seen = bench.pool.snapshot(5.0).endpoints[0]
+    seen, other = bench.pool.snapshot(5.0).endpoints
+    assert (seen.lacks, other.lacks) == ({}, {"growth": "backend_none"})
     assert (seen.boot_id, seen.capabilities, seen.ejections) == ("boot-2", ("growth", "measure"), 1)
     assert [(entry.age_s, entry.what) for entry in seen.history] == [
         (1.0, "SERVING → EJECTED passive: call: INTERNAL WORKER_FAILED"),

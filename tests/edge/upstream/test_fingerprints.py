@@ -66,8 +66,12 @@ async def test_workers_and_logs_hear_nothing_of_clients_and_inputs(workers: Make
 async def test_what_a_worker_can_do_is_heard_and_counts(workers: MakeWorkers, driver: MakeDriver) -> None:
     plain, able = await workers(2)
     mesh = await driver(plain.address, able.address)
+    plain.lacks = {"growth": "dep_down:comfyui\n"}
+    plain.tell(serving=True)
     able.capabilities = ["measure", "growth"]
     able.tell(serving=True)
     await until(lambda: mesh.snapshot().growth_capable == 1)
+    await until(lambda: mesh.snapshot().endpoints[0].lacks == {"growth": "dep_down:comfyui\\n"})
+    assert mesh.snapshot().endpoints[1].lacks == {}
     call = Call("GrowStyles", request(growth_pb2.GrowStylesRequest), "request-1", slow=True, capability="growth")
     assert {(await mesh.call(call)).worker for _ in range(4)} == {able.address}
