@@ -113,6 +113,8 @@ class HealthMonitor:
         moved = self._engine.last_movement.counter
         if self._told is None or _differ(self._told, present):
             _tell(present)
+            if self._told is not None:
+                _tell_capabilities(self._told.lacks, present.lacks)
             self._on_change()
             self._told = present
         elif moved != self._counter:
@@ -167,3 +169,12 @@ def _tell(present: Report) -> None:
     evidence = {check.name: {name: round(value, 3) for name, value in check.evidence.items()} for check in failing}
     facts = {"evidence": evidence} if evidence else {}
     level("health", state=present.state, reasons=list(present.reasons), live=present.live, **facts)
+
+
+def _tell_capabilities(before: Mapping[str, str], now: Mapping[str, str]) -> None:
+    """What it cannot do any more, or can again. What it was never configured to do is no loss."""
+    for name in sorted(before.keys() | now.keys()):
+        if name not in now:
+            log.info("capability_back", capability=name)
+        elif now[name] != before.get(name):
+            log.warning("capability_lost", capability=name, reason=now[name])

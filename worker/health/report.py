@@ -52,6 +52,15 @@ class Report:
     why_not: Mapping[str, str]
     """Every health name, with the reason why it is NOT_SERVING; empty text for those that are SERVING."""
 
+    @property
+    def lacks(self) -> Mapping[str, str]:
+        """Capabilities that a check of their own denies, each with its reason."""
+        return {
+            check.name.removeprefix(CAPABILITY_PREFIX): check.reason
+            for check in self.checks
+            if check.name.startswith(CAPABILITY_PREFIX) and check.state is CheckState.FAILING
+        }
+
 
 def report(checks: Sequence[CheckResult], *, warm: bool, draining: bool) -> Report:
     """Weigh all checks together.

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import pytest
+from structlog.testing import capture_logs
 
 from tests.worker.fakes import FakePipeline, check_thread
 from vision.errors import ModelError
@@ -50,7 +51,7 @@ class StandingStill(FakePipeline):
 class Bench:
     """The health of a worker without port and without real time."""
 
-    def __init__(self, pipeline: FakePipeline, stall_after_s: Mapping[Stage, float]) -> None:
+    def __init__(self, pipeline: FakePipeline, stall_after_s: Mapping[Stage, float], *, grows: bool) -> None:
         self.now_s = 1000.0
         self.pipeline = pipeline
         clock = lambda: self.now_s  # noqa: E731
@@ -68,7 +69,7 @@ class Bench:
             disk=DiskCheck(min_free_gib=0.0, resume_free_gib=0.0, started_s=self.now_s, thresholds=T),
             disk_probe=DiskProbe((), T, clock),
             dependencies=Dependencies((), checked=True, interval_s=5.0, thresholds=T, clock=clock),
-            growth=GrowthCheck(configured=True, thresholds=T),
+            growth=GrowthCheck(configured=grows, thresholds=T),
             canary_max_age_s=30.0,
             stall_after_s=stall_after_s,
             thresholds=T,
@@ -102,9 +103,11 @@ class Bench:
 
 
 @asynccontextmanager
-async def bench(pipeline: FakePipeline, stall_after_s: Mapping[Stage, float] | None = None) -> AsyncIterator[Bench]:
+async def bench(
+    pipeline: FakePipeline, stall_after_s: Mapping[Stage, float] | None = None, *, grows: bool = True
+) -> AsyncIterator[Bench]:
     """One that is warm."""
-    made = Bench(pipeline, stall_after_s or {})
+    made = Bench(pipeline, stall_after_s or {}, grows=grows)
     await warm_up(made.engine, made.models, made.runner, retry_s=1.0, on_change=lambda: None)
     made.pass_time(1.0)
     try:
@@ -145,6 +148,32 @@ async def test_waiting_in_another_servers_queue_is_no_stall_and_costs_growth_alo
         worker.pipeline.release.set()
         await call.result()
         assert worker.pass_time(2.0)[-1].capabilities == ("measure", "growth")
+
+
+async def test_a_worker_that_can_no_longer_grow_hair_says_so_and_why_and_when_it_can_again() -> None:
+    async with bench(FakePipeline()) as worker:
+        with capture_logs() as lines:
+            worker.monitor.growth_ended("DIFFUSION_STALLED")
+            assert worker.pass_time(1.0)[-1].capabilities == ("measure",)
+            worker.monitor.growth_ended("")
+            assert worker.pass_time(1.0)[-1].capabilities == ("measure", "growth")
+    told = [line for line in lines if line["event"].startswith("capability")]
+    assert told == [
+        {
+            "event": "capability_lost",
+            "capability": "growth",
+            "reason": "failed:DIFFUSION_STALLED",
+            "log_level": "warning",
+        },
+        {"event": "capability_back", "capability": "growth", "log_level": "info"},
+    ]
+
+
+async def test_what_a_worker_was_never_meant_to_do_is_no_loss() -> None:
+    with capture_logs() as lines:
+        async with bench(FakePipeline(), grows=False) as worker:
+            assert worker.pass_time(1.0)[-1].lacks == {"growth": "backend_none"}
+    assert not [line for line in lines if line["event"].startswith("capability")]
 
 
 async def test_slow_but_moving_is_healthy_and_standing_still_is_not() -> None:
