@@ -173,6 +173,9 @@ async def test_comfyui_is_read_over_its_own_routes(capsys: pytest.CaptureFixture
         assert await watch(options(server.http.url, Kind.COMFYUI)) is Exit.SICK
         said = last_line(capsys)
         assert (said["verdict"], said["running"], said["waiting"]) == ("stalled", 1, 1)
+        assert said["steps"] is None, "over HTTP they cannot be seen"
+        assert await watch(options(server.http.url, Kind.COMFYUI), as_json=False) is Exit.SICK
+        assert " | running=1 waiting=1 still=" in capsys.readouterr().out
         server.replaced["/queue"] = Response(200, b"<html>", "text/html")
         assert await watch(options(server.http.url, Kind.COMFYUI)) is Exit.DEGRADED
         assert server.posts == []

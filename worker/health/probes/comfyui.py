@@ -44,7 +44,7 @@ def read_answers(queue: Any, history: Any, stats: Any, *, at_s: float, grace_s: 
         stall_after_s=grace_s,
         signs=(*running, "ended", *ended, "memory", *memory),
     )
-    return Look(at_s, Answer.READ, {"": reading})
+    return Look(at_s, Answer.READ, {"": reading}, counts=False)
 
 
 def _ids(items: Sequence[Sequence[Any]]) -> list[str]:

@@ -35,6 +35,8 @@ class Look:
     answer: Answer
     engines: Mapping[str, Reading] = field(default_factory=dict)
     """A reading of each engine by name; a server with only one calls it by the empty string."""
+    counts: bool = True
+    """Whether the readings' counters are steps of the server; it may tell of its movement by signs alone."""
     weak: frozenset[str] = frozenset()
     """Engines whose counter may be still although they work: suspicion of these is UNKNOWN."""
     age_s: float | None = None

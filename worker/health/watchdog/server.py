@@ -77,6 +77,7 @@ class Finding:
     running: int | None = None
     waiting: int | None = None
     steps: int | None = None
+    """None where they cannot be seen."""
     tokens_per_s: float | None = None
 
 
@@ -185,7 +186,7 @@ class Server:
             still_s=max((engine.judgement.still_s for engine in engines if engine.verdict is verdict), default=0.0),
             running=sum(reading.in_flight for reading in look.engines.values()),
             waiting=sum(reading.waiting for reading in look.engines.values()),
-            steps=_sum(reading.counter for reading in look.engines.values()),
+            steps=_sum(reading.counter for reading in look.engines.values()) if look.counts else None,
             tokens_per_s=None if verdict is Verdict.RESTARTED else _tokens_per_s(self._last, look),
         )
         self._last = look
