@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from hair.analysis.v1 import common_pb2, growth_pb2, hairlines_pb2, masks_pb2, measure_pb2
 
@@ -82,18 +82,35 @@ def _refusals(reasons: Iterable[str]) -> dict[int | str, Schema]:
     by_status: dict[int, list[str]] = defaultdict(list)
     for reason in reasons:
         by_status[TABLE[reason].http_status].append(reason)
+    return {status: _response(_said(group), group) for status, group in sorted(by_status.items())}
+
+
+def _elsewhere() -> Schema:
+    """What never happens on a call that is made as documented, and has its envelope all the same."""
+    found = ["NOT_FOUND", "METHOD_NOT_ALLOWED"]
+    kept = sorted(_NEVER_ON_CALLS - set(found))
+    words = (
+        f"Anything else under `/api/`: {_said(found, with_status=True)} Kept for what is to come, and given by no call "
+        f"now: {_said(kept, with_status=True)}"
+    )
+    return _response(words, found)
+
+
+def _said(reasons: Iterable[str], *, with_status: bool = False) -> str:
+    rows = ((reason, TABLE[reason]) for reason in reasons)
+    return "; ".join(f"{f'{row.http_status} ' * with_status}`{reason}` {row.message.en}" for reason, row in rows)
+
+
+def _response(description: str, reasons: Collection[str]) -> Schema:
     return {
-        status: {
-            "description": "; ".join(f"`{reason}` {TABLE[reason].message.en}" for reason in group),
-            "headers": _HEADERS | (RETRY_AFTER if any(TABLE[reason].retry_after_s for reason in group) else {}),
-            "content": {
-                "application/json": {
-                    "schema": ref("Refusal"),
-                    "examples": {reason: example_ref(reason) for reason in group},
-                }
-            },
-        }
-        for status, group in sorted(by_status.items())
+        "description": description,
+        "headers": _HEADERS | (RETRY_AFTER if any(TABLE[reason].retry_after_s for reason in reasons) else {}),
+        "content": {
+            "application/json": {
+                "schema": ref("Refusal"),
+                "examples": {reason: example_ref(reason) for reason in reasons},
+            }
+        },
     }
 
 
@@ -220,6 +237,7 @@ def call(
         "responses": {
             200: {"description": "The answer.", "headers": _HEADERS, "content": answers},
             **_refusals(reason for reason in TABLE if _can_happen(reason, parameters, local=local)),
+            "default": _elsewhere(),
         },
         "openapi_extra": {"requestBody": _request_body(parameters), "parameters": _REQUEST_HEADERS},
     }

@@ -126,13 +126,26 @@ def test_every_error_of_a_call_is_in_it(document: Document, path: str) -> None:
         (int(status), reason)
         for status, response in responses.items()
         for reason in response["content"]["application/json"]["examples"]
-        if status != "200"
+        if status not in {"200", "default"}
     }
     elsewhere = set(FRAMEWORK_REASONS.values()) - {"UNSUPPORTED_MEDIA_TYPE"}
     elsewhere |= {reason for reason in TABLE if reason.startswith("LOCAL_")} if path in CALLS else OF_WORKERS
     if path != GROW:
         elsewhere |= {reason for reason in TABLE if reason.startswith(("REGION_", "MASK_"))}
     assert found == {(row.http_status, reason) for reason, row in TABLE.items() if reason not in elsewhere}
+
+
+@pytest.mark.parametrize("path", [*CALLS, FEATURES, SPECIAL_POINTS])
+async def test_what_is_refused_beside_the_calls_is_documented_with_them(
+    rest: Rest, document: Document, path: str
+) -> None:
+    default = document["paths"][path]["post"]["responses"]["default"]
+    for answer in (await rest.client.get(path), await rest.client.post(f"{path}/nowhere")):
+        body = answer.json()
+        check(document, default["content"]["application/json"]["schema"], body)
+        assert f"{answer.status_code} `{body['data']['reason']}`" in default["description"]
+        assert body["data"]["reason"] in default["content"]["application/json"]["examples"]
+    assert all(f"{status} `{FRAMEWORK_REASONS[status]}`" in default["description"] for status in (401, 404, 405, 429))
 
 
 def test_every_field_says_what_it_is(document: Document) -> None:
