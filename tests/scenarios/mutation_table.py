@@ -186,7 +186,7 @@ WORKER = (
     Mutation(
         "the-canary-is-left-out-under-load",
         "worker/runner.py",
-        "            in_doubt = canary_forced or overdue or not self._models.good\n",
+        "            in_doubt = canary_forced or overdue or self._suspected or not self._models.good\n",
         "            in_doubt = False\n",
         f"{REAL}test_30_models_that_find_nothing_any_more_are_found_out_under_full_load",
     ),
