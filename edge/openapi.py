@@ -12,8 +12,8 @@ from edge import openapi_admin, openapi_calls
 from edge.images.serve import PngResponse
 from edge.local import openapi as openapi_local
 from edge.monitor import DRILL_OFF, DRILL_ON, NO_WORKER
-from edge.openapi_calls import RETRY_AFTER
 from edge.openapi_messages import Schema
+from edge.openapi_refusals import RETRY_AFTER
 
 TITLE = "HairMesh"
 DESCRIPTION = """One portrait photo in; facial measurements in millimetres and pictures out.

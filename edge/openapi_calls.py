@@ -1,19 +1,15 @@
-"""What the OpenAPI document says of the calls: bodies, answers, refusals, streams."""
+"""What the OpenAPI document says of the calls: bodies, answers, streams."""
 
 from __future__ import annotations
-
-from collections import defaultdict
-from collections.abc import Collection, Iterable
 
 from hair.analysis.v1 import common_pb2, growth_pb2, hairlines_pb2, masks_pb2, measure_pb2
 
 from edge import openapi_examples
-from edge.errors import TABLE, ApiError
+from edge.errors import TABLE
 from edge.exchange import MAX_PATIENCE_MS
 from edge.kinds import DRAWN_BESIDE
-from edge.messages import Lang
-from edge.openapi_examples import DETAILS, REQUEST_ID
 from edge.openapi_messages import Schema, message_schemas, or_null, ref
+from edge.openapi_refusals import HEADERS, REFUSAL, envelope, example_ref, refusal_example, refusals
 from edge.parameters import (
     GrowParameters,
     HairlinesParameters,
@@ -25,109 +21,6 @@ from edge.parameters import (
 from edge.photo import MEDIA_TYPES
 from edge.stream import MEDIA_TYPE as EVENT_STREAM
 from edge.upload import in_json
-
-
-def example_ref(name: str) -> Schema:
-    """Examples stand in `components`: FastAPI would drop every null in them on the routes."""
-    return {"$ref": f"#/components/examples/{name}"}
-
-
-def _envelope(data: Schema, code: Schema) -> Schema:
-    return {
-        "type": "object",
-        "properties": {
-            "code": code,
-            "message": {"type": "string", "description": "For people; in the language of `Accept-Language`."},
-            "request_id": {"type": "string", "pattern": "^[A-Za-z0-9._-]{1,64}$"},
-            "data": data,
-        },
-        "required": ["code", "message", "request_id", "data"],
-        "additionalProperties": False,
-    }
-
-
-REFUSAL = _envelope(
-    {
-        "type": "object",
-        "properties": {
-            "reason": {"type": "string", "description": f"Stable name, such as: {', '.join(TABLE)}."},
-            "details": {
-                "type": "object",
-                "description": (
-                    "The measured value and the limit it broke; the field's name for parameters; `retry_after_s` "
-                    "where a retry may help, as in the header, which the result of a stream has not."
-                ),
-                "additionalProperties": {"type": ["string", "number"]},
-            },
-            "advice": {"type": ["string", "null"], "description": "What to do before the next try."},
-        },
-        "required": ["reason", "details", "advice"],
-        "additionalProperties": False,
-    },
-    {"type": "integer", "enum": sorted({row.code for row in TABLE.values()})},
-)
-
-_HEADERS = {
-    "X-Request-ID": {"schema": {"type": "string"}, "description": "As in the envelope."},
-    "Content-Language": {
-        "schema": {"type": "string", "enum": [lang.value for lang in Lang]},
-        "description": "Language of `message` and `advice`.",
-    },
-}
-RETRY_AFTER = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds after which to try again."}}
-
-
-def _refusals(reasons: Iterable[str]) -> dict[int | str, Schema]:
-    """Responses of the given reasons by HTTP status, each reason with an example from the table."""
-    by_status: dict[int, list[str]] = defaultdict(list)
-    for reason in reasons:
-        by_status[TABLE[reason].http_status].append(reason)
-    return {status: _response(_said(group), group) for status, group in sorted(by_status.items())}
-
-
-def _elsewhere() -> Schema:
-    """What never happens on a call that is made as documented, and has its envelope all the same."""
-    found = ["NOT_FOUND", "METHOD_NOT_ALLOWED"]
-    kept = sorted(_NEVER_ON_CALLS - set(found))
-    words = (
-        f"Anything else under `/api/`: {_said(found, with_status=True)} Kept for what is to come, and given by no call "
-        f"now: {_said(kept, with_status=True)}"
-    )
-    return _response(words, found)
-
-
-def _said(reasons: Iterable[str], *, with_status: bool = False) -> str:
-    rows = ((reason, TABLE[reason]) for reason in reasons)
-    return "; ".join(f"{f'{row.http_status} ' * with_status}`{reason}` {row.message.en}" for reason, row in rows)
-
-
-def _response(description: str, reasons: Collection[str]) -> Schema:
-    return {
-        "description": description,
-        "headers": _HEADERS | (RETRY_AFTER if any(TABLE[reason].retry_after_s for reason in reasons) else {}),
-        "content": {
-            "application/json": {
-                "schema": ref("Refusal"),
-                "examples": {reason: example_ref(reason) for reason in reasons},
-            }
-        },
-    }
-
-
-def _refusal_example(reason: str) -> Schema:
-    error = ApiError(reason, DETAILS.get(reason))
-    later = {} if error.retry_after_s is None else {"retry_after_s": error.retry_after_s}
-    return {
-        "code": error.row.code,
-        "message": error.message.of(Lang.ZH),
-        "request_id": REQUEST_ID,
-        "data": {
-            "reason": reason,
-            "details": {**error.details, **later},
-            "advice": error.advice.of(Lang.ZH) if error.advice else None,
-        },
-    }
-
 
 _FILES = {
     "image": f"The photo: {', '.join(MEDIA_TYPES)}; by its bytes.",
@@ -191,22 +84,6 @@ _REQUEST_HEADERS = [
         "schema": {"type": "string"},
     },
 ]
-_NEVER_ON_CALLS = {"UNAUTHORIZED", "NOT_FOUND", "METHOD_NOT_ALLOWED", "TOO_MANY_REQUESTS"}
-_OF_WORKERS = {
-    "NO_WORKER",
-    "WORKER_FAILED",
-    "HAIRLINE_HIDDEN",
-    "STORE_FULL",
-    "STORE_FAILED",
-}
-_OF_LOCAL_VISION = {"LOCAL_VISION_MISSING", "LOCAL_MODELS_MISSING", "LOCAL_VISION_STUCK"}
-
-
-def _can_happen(reason: str, parameters: type[Parameters], *, local: bool) -> bool:
-    """Whether a call with these parameters may be refused for it."""
-    if reason.startswith(("REGION_", "MASK_")):
-        return "mask" in parameters.shape.files
-    return reason not in _NEVER_ON_CALLS | (_OF_WORKERS if local else _OF_LOCAL_VISION)
 
 
 def call(
@@ -224,7 +101,7 @@ def call(
     """
     answers: Schema = {
         "application/json": {
-            "schema": _envelope(ref(data), {"type": "integer", "const": 0}),
+            "schema": envelope(ref(data), {"type": "integer", "const": 0}),
             "examples": {example: example_ref(example)},
         }
     }
@@ -235,9 +112,8 @@ def call(
         "tags": ["calls"],
         "response_model": None,
         "responses": {
-            200: {"description": "The answer.", "headers": _HEADERS, "content": answers},
-            **_refusals(reason for reason in TABLE if _can_happen(reason, parameters, local=local)),
-            "default": _elsewhere(),
+            200: {"description": "The answer.", "headers": HEADERS, "content": answers},
+            **refusals(parameters, local=local),
         },
         "openapi_extra": {"requestBody": _request_body(parameters), "parameters": _REQUEST_HEADERS},
     }
@@ -341,5 +217,5 @@ def examples() -> dict[str, Schema]:
         "hairlines": {"value": openapi_examples.hairlines_answer()},
         "masks": {"value": openapi_examples.masks_answer()},
         "stream": {"value": openapi_examples.streamed_answer()},
-        **{reason: {"value": _refusal_example(reason)} for reason in TABLE},
+        **{reason: {"value": refusal_example(reason)} for reason in TABLE},
     }
