@@ -87,8 +87,8 @@ def refusals(parameters: type[Parameters], *, local: bool) -> dict[int | str, Sc
 
 def _elsewhere() -> Schema:
     words = (
-        f"Anything else under `/api/`: {_said(_BESIDE, with_status=True)} Kept for what is to come, and given by no call "
-        f"now: {_said(_KEPT, with_status=True)}"
+        f"Anything else under `/api/`: {_said(_BESIDE, with_status=True)} "
+        f"Kept for what is to come, and given by no call now: {_said(_KEPT, with_status=True)}"
     )
     return _response(words, _BESIDE)
 
