@@ -13,7 +13,7 @@ from tests.vision.growth.painted_heads import HAIR, SKIN, lowered, painted_facts
 from vision.errors import CancelledCallError
 from vision.growth.backend import GrowthBackend, GrowthJob, GrowthReason, GrowthScene, GrowthUnavailableError
 from vision.growth.composite import composite, reach
-from vision.growth.local import LocalGrowth
+from vision.growth.local import STEPS, LocalGrowth
 from vision.growth.region_raster import coverage
 from vision.growth.scene import px_per_mm, scene_of
 from vision.growth.texture import repetition
@@ -209,18 +209,21 @@ class GivesUp:
 
     def __init__(self, after: int) -> None:
         self.left = after
+        self.steps, self.total = 0, 0
 
     def enter(self, stage: Stage, total: int = 0) -> None:
-        self.step()
+        self.look()
+        self.steps, self.total = 0, total
 
     def step(self) -> None:
-        self.left -= 1
         self.look()
+        self.steps += 1
 
     def moved(self) -> None:
-        self.step()
+        self.look()
 
     def look(self) -> None:
+        self.left -= 1
         if self.left < 0:
             raise CancelledCallError
 
@@ -228,6 +231,8 @@ class GivesUp:
 def test_says_that_it_moves_and_stops_when_nobody_waits(job: GrowthJob) -> None:
     counting = GivesUp(after=10**6)
     LocalGrowth().grow(job, counting)
+    assert counting.total == STEPS
+    assert counting.steps == STEPS if job.scene.hairline is None else 3 <= counting.steps <= STEPS
     steps = 10**6 - counting.left
     assert steps >= (10 if job.scene.hairline is None else 3)
     for after in (0, steps // 2, steps - 1):
