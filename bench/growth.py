@@ -1,20 +1,24 @@
-"""How good grown hair is: the backend `local` on ten studio portraits, three styles each.
+"""How good grown hair is: the backend `local` on ten studio portraits, as the service grows it.
 
     python -m bench.growth [--keep FOLDER]
 
-The region comes from the design alone. The designs have the height `low`, and of the catalogue those three are taken
-that leave most to fill on each person: on people whose hairline is low already, higher or rounder ones leave nothing.
-The canvas has two megapixels. Every finished picture is proved as the service does it
-(`vision.growth.proof`), against the person's own hair; `texture_ratio` is the worse of the distances of strand
-directions and of gradients, each divided by that between two patches of the person's own hair. `seconds` is the
-backend alone.
+The region comes from the design alone. Of each person three pictures are made at height `low`, of those designs that
+leave most to fill, and the call's own default: four styles at natural height. A receded head is made of one portrait
+by taking the hair above the forehead away and leaving it at the sides. The canvas has two megapixels. Every finished
+picture is proved as the service does it (`vision.growth.proof`), against the person's own hair, whether it would be
+shown or not. `texture_ratio` is the worse of two: the mean distance of cells of grown hair to the nearest cells of own
+hair, divided by the same distance of own hair near by, cut out in the region's shape and compared with the hair around
+that; once of strand directions (total variation), once of gradient strengths (Bray-Curtis). `seconds` is the backend
+alone. `outside_changed_pixels` is counted in the PNG of the answer, decoded, against the photo, reduced anew, further
+from the region than anything may be painted.
 
-The proof itself is put to the test on every job: a barcode in hair colour, a tile of the person's hair and flat paint
-must fail it (`controls_passed` counts those that do not); the person's own hair, moved to the front by hand, must pass
-(`moved_failed` counts those that do not). Regions of less than half a square centimetre are left out of that: in these
-neither a tile nor a barcode has room to be one. `edge_width_mm` goes from a quarter to three quarters of the way from
-skin to hair, as in `vision.hair_edge`, `edge_whole_width_mm` from a tenth to nine tenths; `own_…` are those of the
-people's own hairlines.
+The proof itself is put to the test on every job: the fakes of `bench.growth_controls` must fail it (`controls_passed`
+counts those that do not), though a parser is fooled by all of them: theirs calls all of the region hair. The person's
+own hair, moved to the front by hand, must pass (`moved_failed` counts those that do not). The limits were set on people
+with odd numbers; `held_out` are those with even ones. Regions of less than half a square centimetre are left out of
+that: in these neither a tile nor a barcode has room to be one. `edge_width_mm` goes from a quarter to three quarters of
+the way from skin to hair, as in `vision.hair_edge`, `edge_whole_width_mm` from a tenth to nine tenths; `own_…` are
+those of the people's own hairlines.
 
 `--keep` writes a sheet for each person, before and after at full size, and every whole picture.
 """
@@ -24,7 +28,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,32 +38,40 @@ import numpy as np
 from rich.progress import track
 
 from bench.growth_controls import FAKES, moved
+from bench.growth_receded import receded
 from bench.harness import BenchError, console, emit, table
 from bench.mark_crop import resolve
-from vision.calls import DesignOptions, HairlineHeight, Style
+from bench.portraits.face import Face
+from vision.calls import GROWN_BY_DEFAULT, DesignOptions, HairlineHeight, Style
 from vision.decode import decode
 from vision.designs import design_hairlines
 from vision.growth.backend import GrowthJob, GrowthUnavailableError
-from vision.growth.composite import composite, reach
+from vision.growth.composite import INTO_HAIR_MM, INTO_SKIN_MM, composite, reach
 from vision.growth.local import LocalGrowth
 from vision.growth.proof import Evidence, convincing, prove
 from vision.growth.proof_edge import FrontEdge
-from vision.growth.scene import Weights, job_for_design, landmarks_of, px_per_mm, scene_of
+from vision.growth.scene import Weights, hair, job_for_design, landmarks_of, px_per_mm, scene_of
+from vision.landmarks import LandmarkDetector
 from vision.models import default_cache_dir, locate
 from vision.parsing import parse
 from vision.pipeline import Pipeline
 from vision.png import encode_png
 from vision.runtime import ParserRuntime, load_parser
-from vision.types import MeasureOptions, NoProgress, ParsingMap, Photo, RgbImage
+from vision.types import Label, MeasureOptions, NoProgress, ParsingMap, Photo, RgbImage
 
 PEOPLE = tuple(f"P{number:03}" for number in range(1, 11))
-OPTIONS = DesignOptions(height=HairlineHeight.LOW)
+LOW = DesignOptions(height=HairlineHeight.LOW)
+DEFAULT = DesignOptions(styles=GROWN_BY_DEFAULT)
 STYLES = 3
+RECEDED = "P005"
+RECEDED_STYLES = 2
 JUDGED_MM2 = 50.0
 """The smallest region on which the proof is put to the test."""
 SIDE_PX = 1448
 """Of the square canvas: 2.1 megapixels."""
 SEED = 1
+OUTSIDE_MM = 0.5
+"""Beyond the widest feather: the borders of regions are antialiased."""
 AROUND_PX = 60
 """Of the photo around what changed, on the sheets."""
 
@@ -68,11 +80,11 @@ AROUND_PX = 60
 class Grown:
     """One style of one person."""
 
-    person: str
-    style: Style
+    name: str
     seconds: float
     finished: RgbImage
     evidence: Evidence
+    outside_changed_pixels: int
 
     @property
     def texture_ratio(self) -> float:
@@ -83,7 +95,7 @@ class Grown:
         """For people."""
         evidence, proof, edge = self.evidence, self.evidence.proof, self.evidence.edge
         return [
-            f"{self.person} {self.style}",
+            self.name,
             f"{proof.hair_share:.2f}",
             *(_told(value, 1) for value in ((edge.distance_mm, edge.width_mm) if edge else (None, None))),
             _told(proof.delta_e, 1),
@@ -110,29 +122,51 @@ class Tally:
     grown: list[Grown] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
     """Picture and reason of what the backend did not grow."""
-    controls: int = 0
+    controls: list[str] = field(default_factory=list)
     controls_passed: list[str] = field(default_factory=list)
     moved_failed: list[tuple[str, str]] = field(default_factory=list)
+
+
+def held_out(names: Iterable[str]) -> int:
+    """How many of the pictures are of people on whom no limit was set."""
+    return sum(int(name.split()[0][1:4]) % 2 == 0 for name in names)
 
 
 class Grower:
     """Models and backend."""
 
-    def __init__(self, pipeline: Pipeline, parser: ParserRuntime) -> None:
+    def __init__(self, pipeline: Pipeline, detector: LandmarkDetector, parser: ParserRuntime) -> None:
         self._pipeline = pipeline
+        self._detector = detector
         self._parser = parser
         self._backend = LocalGrowth()
 
-    def jobs(self, person: str) -> list[tuple[Style, GrowthJob]]:
-        """Those with the largest regions."""
+    def jobs(self, person: str) -> list[tuple[str, GrowthJob]]:
+        """Name and job of each picture."""
         photo = decode(resolve(f"openpeople/{person}").read_bytes())
+        low = sorted(self._designed(photo, LOW), key=_size, reverse=True)[:STYLES]
+        jobs = [(f"{person} {style} low", job) for style, job in low]
+        jobs += [(f"{person} {style}", job) for style, job in self._designed(photo, DEFAULT)]
+        if person == RECEDED:
+            back = sorted(self._designed(self._receded(photo), DEFAULT), key=_size, reverse=True)[:RECEDED_STYLES]
+            jobs += [(f"{person} {style} receded", job) for style, job in back]
+        return jobs
+
+    def _designed(self, photo: Photo, options: DesignOptions) -> list[tuple[Style, GrowthJob]]:
         facts = self._pipeline.facts(photo, MeasureOptions(annotate=False), NoProgress())
         scene = scene_of(facts, SIDE_PX)
         jobs: list[tuple[Style, GrowthJob]] = []
-        for design in design_hairlines(facts, OPTIONS):
+        for design in design_hairlines(facts, options):
             with suppress(GrowthUnavailableError):  # nothing to grow for this one
                 jobs.append((design.style, job_for_design(scene, design, SEED, None)))
-        return sorted(jobs, key=lambda job: -float(job[1].region.sum()))[:STYLES]
+        return jobs
+
+    def _receded(self, photo: Photo) -> Photo:
+        small = cv2.resize(photo.rgb, (SIDE_PX, SIDE_PX), interpolation=cv2.INTER_AREA)
+        reduced = Photo(np.asarray(small, dtype=np.uint8), photo.format, 1)
+        landmarks = self._detector.find(reduced.rgb)[0]
+        parsing = parse(reduced, landmarks, self._parser, lambda: None)
+        return Photo(receded(Face(reduced.rgb, landmarks, parsing)), "PNG", 1)
 
     def evidence(self, job: GrowthJob, weights: Weights, finished: RgbImage) -> Evidence:
         """As the service measures it."""
@@ -143,11 +177,10 @@ class Grower:
         return prove(job, finished, weights, parsed)
 
     def person(self, person: str, tally: Tally, keep: Path | None) -> None:
-        """All styles of one person, and the controls on each."""
+        """All pictures of one person, and the controls on each job."""
         finished: list[RgbImage] = []
         changed: list[Weights] = []
-        for style, job in self.jobs(person):
-            name = f"{person} {style}"
+        for name, job in self.jobs(person):
             weights = reach(job)
             self._controls(name, job, weights, tally)
             begun_s = time.perf_counter()
@@ -158,25 +191,56 @@ class Grower:
                 continue
             seconds = time.perf_counter() - begun_s
             picture = composite(job.scene.rgb, painted, weights)
-            tally.grown.append(Grown(person, style, seconds, picture, self.evidence(job, weights, picture)))
+            sent = encode_png(picture).data
+            evidence = self.evidence(job, weights, picture)
+            tally.grown.append(Grown(name, seconds, picture, evidence, changed_outside(job, decode(sent).rgb)))
             finished.append(picture)
             changed.append(weights)
             if keep is not None:
-                (keep / f"{person}_{style}.png").write_bytes(encode_png(picture).data)
+                (keep / f"{name.replace(' ', '_')}.png").write_bytes(sent)
         if keep is not None and finished:
             sheet = before_and_after(job.scene.rgb, finished, changed)
             (keep / f"{person}.png").write_bytes(encode_png(sheet).data)
 
     def _controls(self, name: str, job: GrowthJob, weights: Weights, tally: Tally) -> None:
-        if job.region.sum() < JUDGED_MM2 * px_per_mm(job.scene) ** 2:
+        if job.region.sum() < JUDGED_MM2 * px_per_mm(job.scene) ** 2 or job.scene.hairline is None:
             return
+        fooled = fooled_parser(job)
         for fake, make in FAKES.items():
-            tally.controls += 1
-            if convincing(self.evidence(job, weights, composite(job.scene.rgb, make(job), weights))) is None:
+            tally.controls.append(name)
+            finished = composite(job.scene.rgb, make(job), weights)
+            if convincing(prove(job, finished, weights, fooled)) is None:
                 tally.controls_passed.append(f"{name}: {fake}")
         failed = convincing(self.evidence(job, weights, composite(job.scene.rgb, moved(job), weights)))
         if failed is not None:
             tally.moved_failed.append((name, str(failed)))
+
+
+def _size(job: tuple[Style, GrowthJob]) -> float:
+    return float(job[1].region.sum())
+
+
+def fooled_parser(job: GrowthJob) -> Callable[[RgbImage], ParsingMap]:
+    """One that takes whatever is in the region for hair, as a barcode, a tile and paint are taken."""
+    parsing = job.scene.parsing
+    there = cv2.warpAffine(
+        job.region,
+        parsing.photo_from_map,
+        parsing.probabilities.shape[:0:-1],
+        flags=cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP,
+    )
+    probabilities = parsing.probabilities * (1 - np.asarray(there))
+    probabilities[Label.HAIR] += there
+    told = ParsingMap(probabilities, parsing.photo_from_map)
+    return lambda _finished: told
+
+
+def changed_outside(job: GrowthJob, sent: RgbImage) -> int:
+    """Pixels of the answer's picture that differ from the photo where nothing may have been painted."""
+    scale = px_per_mm(job.scene)
+    away = cv2.distanceTransform((job.region <= 0).astype(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE) / scale
+    widest = np.where(hair(job.scene) > 0, INTO_HAIR_MM, INTO_SKIN_MM) + OUTSIDE_MM
+    return int(np.count_nonzero((sent != job.scene.rgb).any(axis=2) & (np.asarray(away) > widest)))
 
 
 def before_and_after(before: RgbImage, finished: list[RgbImage], changed: list[Weights]) -> RgbImage:
@@ -201,12 +265,14 @@ def main() -> None:
         args.keep.mkdir(parents=True, exist_ok=True)
     models = locate(default_cache_dir())
     pipeline = Pipeline.load(models, device="cpu")
-    grower = Grower(pipeline, load_parser(models, "cpu"))
+    detector = LandmarkDetector(models.face_landmarker)
+    grower = Grower(pipeline, detector, load_parser(models, "cpu"))
     tally = Tally()
     try:
         for person in track(args.people, "growing", console=console, transient=True):
             grower.person(person, tally, args.keep)
     finally:
+        detector.close()
         pipeline.close()
     show(tally)
     emit(figures(tally))
@@ -250,11 +316,14 @@ def figures(tally: Tally) -> dict[str, float | int | None]:
         "texture_ratio_max": max(one.texture_ratio for one in grown),
         "texture_ratio_median": statistics.median(one.texture_ratio for one in grown),
         "repetition_max": max(one.evidence.repetition for one in grown),
-        "outside_changed_pixels": sum(one.evidence.proof.outside_changed_pixels for one in grown),
+        "outside_changed_pixels": sum(one.outside_changed_pixels for one in grown),
         "pictures": len(grown),
-        "controls": tally.controls,
+        "controls": len(tally.controls),
+        "controls_held_out": held_out(tally.controls),
         "controls_passed": len(tally.controls_passed),
+        "controls_passed_held_out": held_out(tally.controls_passed),
         "moved_failed": len(tally.moved_failed),
+        "moved_failed_held_out": held_out(name for name, _ in tally.moved_failed),
         "not_grown": len(tally.refused),
         "not_convincing": sum(convincing(one.evidence) is not None for one in grown),
         "seconds_p50": statistics.median(one.seconds for one in grown),

@@ -28,7 +28,7 @@ GRAIN_PX, NOISE_SHARE = 1.2, 0.6
 """Smoothness of noise, and its strength in that of the own hair."""
 SPECTRUM_MM = 8.0
 SHIFT_MM = 12.0
-FULL_MM = (3.0, 6.0)
+FULL_MM = (1.0, 2.5)
 """From the first to the second depth a texture behind a front takes over wholly."""
 SEED = 7
 

@@ -17,9 +17,10 @@ import numpy as np
 
 from vision.calls import GrowthProof
 from vision.growth.backend import GrowthJob, GrowthReason, GrowthUnavailableError
+from vision.growth.proof_cover import bared_mm2
 from vision.growth.proof_edge import FrontEdge, front_edge
 from vision.growth.proof_limits import Broken, broken_by
-from vision.growth.scene import INSIDE, Weights, canvas_shape, hair, other_borders, px_per_mm, weights
+from vision.growth.scene import INSIDE, Weights, canvas_shape, growable, hair, other_borders, px_per_mm, weights
 from vision.growth.texture import Likeness, Mask, likeness, repetition
 from vision.growth.texture_colour import DEPTHS_MM, Depths, colour_distance, lab_of
 from vision.growth.texture_copy import copied
@@ -35,6 +36,9 @@ NEAR_MM = 30.0
 CELL_MM = 8.0
 """Side of the cells in which directions and gradients are compared."""
 LEAST_OWN_CELLS = 8
+NO_HAIR, NEAR_SKIN_MM, BEHIND_MM = 0.05, 15.0, 3.0
+"""Bare skin is what has less hair and is so near; nothing of it may be seen so far behind the new edge where own hair
+was."""
 MARGIN_MM = 6.0
 """Around all that is looked at, so that the widest scale sees the same as in the whole picture."""
 
@@ -55,6 +59,8 @@ class Evidence:
     strands: Strands
     repetition: float
     copied: float
+    bared_mm2: float | None
+    """None where colours do not tell skin from hair."""
 
     @property
     def measured(self) -> dict[str, float | None]:
@@ -75,6 +81,7 @@ class Evidence:
             "gradient_ratio": self.likeness.gradient_ratio,
             "repetition": self.repetition,
             "copied": self.copied,
+            "bared_mm2": self.bared_mm2,
         }
 
     def _raggedness(self) -> float | None:
@@ -132,6 +139,11 @@ def prove(
         Depths(after[part], grown[part], depth_mm[part]), Depths(before[part], own[part], own_depth_mm[part]), scale
     )
     look()
+    skin = (own_hair < NO_HAIR) & (growable(scene) > INSIDE) & (_depth(~region) <= NEAR_SKIN_MM * scale)
+    behind = (reach > 0) & (depth_mm >= BEHIND_MM)
+    part = _around(grown | own | skin, scale)
+    bared = bared_mm2(before[part], after[part], skin[part], own[part], behind[part], px_per_mm=scale)
+    look()
     parsed_hair = _labelled_hair(parse(finished), canvas_shape(scene))
     look()
     edge = None if job.front is None else front_edge(after, parsed_hair, job.region, job.front, scale)
@@ -156,6 +168,7 @@ def prove(
         strands=made_of,
         repetition=comes_again,
         copied=is_copy,
+        bared_mm2=bared,
     )
 
 

@@ -31,13 +31,16 @@ PROOF_LIMITS: Mapping[str, Limit] = {
     "coherence": Limit(
         0.43, 1.25, "own hair has 0.5 to 1.1, noise mostly less than 0.4, a barcode mostly more than 1.2"
     ),
-    "turned_deg": Limit(-ANY, 20.0, "own hair has up to 17, upside down mostly 13 to 50, noise mostly 20 to 40"),
+    "turned_deg": Limit(
+        -ANY, 30.0, "own hair has up to 22, in one case of 35 31; a barcode mostly 38 to 67, upside down 18 to 45"
+    ),
     "orientation_ratio": Limit(
         0.0, 1.9, "own hair has 0.6 to 1.5, perfectly combed hair up to 1.8, a barcode 2 and more"
     ),
     "gradient_ratio": Limit(0.0, 1.5, "own hair has 0.3 to 1.3, flat paint 1.7 and more"),
     "repetition": Limit(0.0, 0.8, "own hair has 0.1 to 0.7, a tile mostly 1"),
     "copied": Limit(0.0, 0.7, "own hair drawn to its place has up to 0.5, the photo shifted 0.85 and more"),
+    "bared_mm2": Limit(0.0, 8.0, "own hair leaves nothing bare that was covered; a mirrored photo 10 and more"),
 }
 """By the names of `vision.growth.proof.Evidence.measured`. "Own hair" is the person's own, drawn to the front by hand.
 Set on people with odd numbers (of ten studio portraits and eight smaller photos) and looked at on those with even ones;

@@ -108,11 +108,12 @@ class _Flow:
         """That on a part of the raster alone."""
         return _Flow(self.tensor * where[..., None], self.weight * where)
 
-    def turned_deg(self, flow: Floats) -> float:
-        """Mean angle to the direction of `flow` (h, w, 3), by how clearly both have one."""
-        here = _smooth(self.tensor, TOGETHER_MM / 2)
+    def turned_deg(self, others: _Flow) -> float:
+        """Mean angle to the flow of others, the more a place counts the nearer they are and the clearer both flows."""
+        here, flow = _smooth(self.tensor, TOGETHER_MM / 2), _smooth(others.tensor, FLOW_MM)
+        near = _smooth((others.weight > 0).astype(np.float32), FLOW_MM)
         clear = np.hypot(flow[..., 0], flow[..., 1]) / np.maximum(flow[..., 2], NOTHING)
-        counts = np.hypot(here[..., 0], here[..., 1]) * clear * self.weight
+        counts = np.hypot(here[..., 0], here[..., 1]) * clear * near * self.weight
         apart = np.arctan2(here[..., 1], here[..., 0]) - np.arctan2(flow[..., 1], flow[..., 0])
         apart = np.abs((apart + np.pi) % (2 * np.pi) - np.pi) / 2
         return float(np.degrees((apart * counts).sum() / max(counts.sum(), NOTHING)))
@@ -127,8 +128,7 @@ def _turned_deg(new: _Flow, own: _Flow) -> float:
     least = LEAST_MM2 * TENSOR_PX_PER_MM**2
     if min(np.count_nonzero(part.weight) for part in (beside, beyond)) < least:
         return 0.0
-    own_deg = beside.turned_deg(_smooth(beyond.tensor, FLOW_MM))
-    return new.turned_deg(_smooth(own.tensor, FLOW_MM)) - own_deg
+    return new.turned_deg(own) - beside.turned_deg(beyond)
 
 
 def _smooth(tensor: Floats, sigma_mm: float) -> Floats:

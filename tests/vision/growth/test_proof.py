@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bench.growth_controls import FAKES, moved
-from tests.vision.growth.painted_heads import SIDE_PX, combed, hair_pixels, lowered, painted_facts, parsing_of
+from tests.vision.growth.painted_heads import SIDE_PX, SKIN, combed, hair_pixels, lowered, painted_facts, parsing_of
 from vision.calls import GrowthProof
 from vision.errors import CancelledCallError
 from vision.growth.backend import GrowthJob, GrowthReason, GrowthUnavailableError
@@ -101,6 +101,14 @@ def ghost(asked: GrowthJob) -> RgbImage:
     return np.asarray(np.rint(0.5 * strands(asked) + 0.5 * asked.scene.rgb), dtype=np.uint8)
 
 
+def holed(asked: GrowthJob) -> RgbImage:
+    """Hair behind which a piece of the own hair is gone."""
+    painted = strands(asked)
+    line = int(np.flatnonzero(asked.region[:, SIDE_PX // 2] > 0.5)[0])
+    painted[line - 15 : line + 2, 375:425] = SKIN
+    return painted
+
+
 def pasted(asked: GrowthJob) -> RgbImage:
     """Hair cut out along the design."""
     hair = hair_pixels(combed(SIDE_PX, SIDE_PX, seed=8))
@@ -124,9 +132,10 @@ def too_low(asked: GrowthJob) -> RgbImage:
         (red, {"delta_e"}),
         (too_low, {"hair_share", "edge_mm"}),
         (ghost, {"hair_share", "delta_e"}),
+        (holed, {"bared_mm2"}),
         (pasted, {"edge_mm", "edge_width_mm", "edge_raggedness"}),
     ],
-    ids=[*TOLD_ON_PAINT, "unchanged", "black", "garbage", "red", "too_low", "ghost", "pasted"],
+    ids=[*TOLD_ON_PAINT, "unchanged", "black", "garbage", "red", "too_low", "ghost", "holed", "pasted"],
 )
 def test_what_is_no_hair_fails_though_the_parser_is_fooled(
     make: Callable[[GrowthJob], RgbImage], numbers: set[str]
@@ -224,6 +233,7 @@ GOOD = Evidence(
     strands=Strands(fineness=0.0, contrast=0.1, locks=-0.1, coherence=0.9, turned_deg=5.0),
     repetition=0.3,
     copied=0.2,
+    bared_mm2=0.5,
 )
 
 
