@@ -43,8 +43,8 @@ PROOF_LIMITS: Mapping[str, Limit] = {
     "bared_mm2": Limit(0.0, 8.0, "own hair leaves nothing bare that was covered; a mirrored photo 10 and more"),
 }
 """By the names of `vision.growth.proof.Evidence.measured`. "Own hair" is the person's own, drawn to the front by hand.
-Set on people with odd numbers (of ten studio portraits and eight smaller photos) and looked at on those with even ones;
-`bench/growth.py` prints both. In regions of less than half a square centimetre fakes may pass."""
+Set with ten studio portraits and eight smaller photos in view; `bench/growth.py` prints what they let pass on these
+portraits and on photos on which none was set. In regions of less than half a square centimetre fakes may pass."""
 
 
 class Broken(NamedTuple):
