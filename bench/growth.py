@@ -16,8 +16,8 @@ The proof itself is put to the test on every job: the fakes of `bench.growth_con
 counts those that do not), though a parser is fooled by all of them: theirs calls all of the region hair. The person's
 own hair, moved to the front by hand, must pass (`moved_failed` counts those that do not). The limits were set with all
 of these portraits in view; `held_out` are selfies of the same people, on which none was set: one low design each.
-Regions of less than half a square centimetre are left out of that: in these neither a tile nor a barcode has room to
-be one. `edge_width_mm` goes from a quarter to three quarters of the way from skin to hair, as in `vision.hair_edge`,
+Jobs in which a fake would cover less than half a square centimetre are left out of that: the rest is the moved hair's
+own front. `edge_width_mm` goes from a quarter to three quarters of the way from skin to hair, as in `vision.hair_edge`,
 `edge_whole_width_mm` from a tenth to nine tenths; `own_…` are those of the people's own hairlines.
 
 `--keep` writes a sheet for each person, before and after at full size, and every whole picture.
@@ -37,7 +37,7 @@ import cv2
 import numpy as np
 from rich.progress import track
 
-from bench.growth_controls import FAKES, moved
+from bench.growth_controls import FAKES, covered_mm2, moved
 from bench.growth_receded import receded
 from bench.harness import BenchError, console, emit, table
 from bench.mark_crop import resolve
@@ -68,7 +68,7 @@ SELFIE = "selfie"
 RECEDED = "P005"
 RECEDED_STYLES = 2
 JUDGED_MM2 = 50.0
-"""The smallest region on which the proof is put to the test."""
+"""The proof is put to the test where a fake covers as much."""
 SIDE_PX = 1448
 """Of the square canvas: 2.1 megapixels."""
 SEED = 1
@@ -217,7 +217,7 @@ class Grower:
             (keep / f"{person}.png").write_bytes(encode_png(sheet).data)
 
     def _controls(self, name: str, job: GrowthJob, weights: Weights, tally: Tally) -> None:
-        if job.region.sum() < JUDGED_MM2 * px_per_mm(job.scene) ** 2 or job.scene.hairline is None:
+        if covered_mm2(job) < JUDGED_MM2 or job.scene.hairline is None:
             return
         fooled = fooled_parser(job)
         for fake, make in FAKES.items():

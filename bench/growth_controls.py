@@ -92,6 +92,11 @@ def shifted(job: GrowthJob) -> RgbImage:
     return np.roll(job.scene.rgb, round(SHIFT_MM * px_per_mm(job.scene)), axis=0)
 
 
+def covered_mm2(job: GrowthJob) -> float:
+    """How much of the region lies so far behind its front that a fake covers it wholly."""
+    return float(np.count_nonzero((job.region > 0.5) & (_depth_mm(job) >= FULL_MM[1]))) / px_per_mm(job.scene) ** 2
+
+
 def blurred(sigma_px: float) -> Make:
     """The moved hair, out of focus."""
     return lambda job: np.asarray(cv2.GaussianBlur(moved(job), (0, 0), sigma_px), dtype=np.uint8)
@@ -101,14 +106,13 @@ def behind_front(texture: Make) -> Make:
     """`texture` where the moved hair is, with that one's front."""
 
     def laid(job: GrowthJob) -> RgbImage:
-        drawn, scale = moved(job).astype(np.float32), px_per_mm(job.scene)
+        drawn = moved(job).astype(np.float32)
         bare = (job.region > 0.5) & (hair(job.scene) < 0.05)
         skin = np.median(job.scene.rgb[bare if bare.any() else job.region > 0.5], axis=0)
         towards = job.scene.rgb[_own(job)].mean(axis=0) - skin
         level = np.clip((drawn - skin) @ towards / max(float(towards @ towards), 1.0), 0, 1)
-        region = ((job.region > 0.5) | (hair(job.scene) > 0.5)).astype(np.uint8)
-        depth_mm = np.asarray(cv2.distanceTransform(region, cv2.DIST_L2, 5)) / scale
-        share = np.maximum(level, np.clip((depth_mm - FULL_MM[0]) / (FULL_MM[1] - FULL_MM[0]), 0, 1))[..., None]
+        deep = np.clip((_depth_mm(job) - FULL_MM[0]) / (FULL_MM[1] - FULL_MM[0]), 0, 1)
+        share = np.maximum(level, deep)[..., None]
         return _bytes(drawn + share * (texture(job) - drawn))
 
     return laid
@@ -123,6 +127,7 @@ def moved(job: GrowthJob) -> RgbImage:
     if scene.hairline is None or front is None:
         raise ValueError("nothing can be moved without a hairline and a front")
     height, width = job.region.shape
+    present = hair(scene)
     centre = scene.landmarks[GLABELLA]
     y, x = np.mgrid[:height, :width].astype(np.float32)
     across, up = x - np.float32(centre[0]), np.float32(centre[1]) - y
@@ -130,8 +135,12 @@ def moved(job: GrowthJob) -> RgbImage:
     line, wanted = (_radius_at(points - centre, angle) for points in (scene.hairline, front))
     stretch = (radius + np.maximum(0.0, line - wanted)) / np.maximum(radius, 1.0)
     at = [(origin + offset * stretch).astype(np.float32) for origin, offset in zip(centre, (across, -up), strict=True)]
-    drawn = cv2.remap(scene.rgb, at[0], at[1], cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
-    return np.asarray(drawn, dtype=np.uint8)
+    drawn, there = (
+        cv2.remap(plane, *at, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE) for plane in (scene.rgb, present)
+    )
+    # The background is not drawn over hair with it.
+    kept = cv2.GaussianBlur(np.clip(present - np.asarray(there), 0, 1), (0, 0), px_per_mm(scene))[..., None]
+    return _bytes(drawn + kept * (scene.rgb.astype(np.float32) - drawn))
 
 
 FAKES: Mapping[str, Make] = {
@@ -166,6 +175,12 @@ def _radius_at(line: Points, angle: NDArray[np.floating]) -> NDArray[np.floating
     angles = np.arctan2(line[:, 0], -line[:, 1])
     order = np.argsort(angles)
     return np.asarray(np.interp(angle, angles[order], np.hypot(*line[order].T)))
+
+
+def _depth_mm(job: GrowthJob) -> NDArray[np.float64]:
+    """(H, W), how far behind the new edge each pixel of region and present hair lies."""
+    either = ((job.region > 0.5) | (hair(job.scene) > 0.5)).astype(np.uint8)
+    return np.asarray(cv2.distanceTransform(either, cv2.DIST_L2, 5), dtype=np.float64) / px_per_mm(job.scene)
 
 
 def _distance(job: GrowthJob) -> NDArray[np.float32]:

@@ -36,7 +36,7 @@ NEAR_MM = 30.0
 CELL_MM = 8.0
 """Side of the cells in which directions and gradients are compared."""
 LEAST_OWN_CELLS = 8
-NO_HAIR, NEAR_SKIN_MM, BEHIND_MM = 0.05, 15.0, 3.0
+NO_HAIR, NEAR_SKIN_MM, BEHIND_MM = 0.2, 15.0, 3.0
 """Bare skin is what has less hair and is so near; nothing of it may be seen so far behind the new edge where own hair
 was."""
 MARGIN_MM = 6.0

@@ -105,7 +105,7 @@ def holed(asked: GrowthJob) -> RgbImage:
     """Hair behind which a piece of the own hair is gone."""
     painted = strands(asked)
     line = int(np.flatnonzero(asked.region[:, SIDE_PX // 2] > 0.5)[0])
-    painted[line - 15 : line + 2, 375:425] = SKIN
+    painted[line - 30 : line + 2, 350:450] = SKIN
     return painted
 
 
