@@ -135,11 +135,14 @@ def moved(job: GrowthJob) -> RgbImage:
     line, wanted = (_radius_at(points - centre, angle) for points in (scene.hairline, front))
     stretch = (radius + np.maximum(0.0, line - wanted)) / np.maximum(radius, 1.0)
     at = [(origin + offset * stretch).astype(np.float32) for origin, offset in zip(centre, (across, -up), strict=True)]
-    drawn, there = (
-        cv2.remap(plane, *at, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE) for plane in (scene.rgb, present)
-    )
+
+    def pulled(plane: NDArray[np.uint8] | NDArray[np.float32]) -> NDArray[np.float32]:
+        drawn = cv2.remap(plane, at[0], at[1], cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
+        return np.asarray(drawn, dtype=np.float32)
+
+    drawn = pulled(scene.rgb)
     # The background is not drawn over hair with it.
-    kept = cv2.GaussianBlur(np.clip(present - np.asarray(there), 0, 1), (0, 0), px_per_mm(scene))[..., None]
+    kept = cv2.GaussianBlur(np.clip(present - pulled(present), 0, 1), (0, 0), px_per_mm(scene))[..., None]
     return _bytes(drawn + kept * (scene.rgb.astype(np.float32) - drawn))
 
 
