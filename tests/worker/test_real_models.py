@@ -181,8 +181,12 @@ async def test_growth_in_a_region(calls: Calls) -> None:
     assert kinds(messages) == ["result", "summary"]
     (result,) = (message.result for message in messages if message.HasField("result"))
     assert result.area_px2 == pytest.approx(0.0665 * width**2, rel=0.02)
-    assert result.grown_reason == ""
-    assert decoded(result.marked_image).shape == decoded(result.grown_image).shape == (400, 400, 3)
+    assert decoded(result.marked_image).shape == (400, 400, 3)
+    # In so small a photo the hair is there, and its strands may be too coarse to convince: then it is not shown.
+    assert result.proof.hair_share > 0.7
+    assert result.proof.outside_changed_pixels == 0
+    assert result.grown_reason in {"", "NOT_CONVINCING"}
+    assert result.HasField("grown_image") == (result.grown_reason == "")
 
 
 async def test_growth_by_a_diffusion_server(model_files: ModelFiles) -> None:
@@ -248,12 +252,10 @@ async def test_a_face_that_wears_its_hair_down_to_the_brows_is_designed_for_and_
         covered[y : y + height, left:right] = strip[:height]
     bangs = sent(Image.fromarray(covered))
     assert (await calls.measure(bangs, annotate=False)).hairline.status == measure_pb2.HAIRLINE_STATE_OCCLUDED
-    code, info, _details = await refused(calls.grow_styles(bangs))
-    assert (code, info.reason, info.metadata["hairline"]) == (
-        grpc.StatusCode.FAILED_PRECONDITION,
-        "HAIRLINE_HIDDEN",
-        "occluded",
-    )
+    messages = await calls.grow_styles(bangs, styles=["round"])
+    (result,) = (message.result for message in messages if message.HasField("result"))
+    assert (result.grown_reason, result.HasField("grown_image")) == ("HAIRLINE_HIDDEN", False)
+    assert result.image.data
     (design,) = (await calls.design(bangs, styles=["round"])).hairline_images
     assert not design.HasField("area_cm2")
 
