@@ -151,7 +151,7 @@ class Pipeline:
     def grow_styles(
         self, data: bytes, options: GrowStylesOptions, progress: Progress, emit: EmitStyle
     ) -> GrowthSummary:
-        """Grow hair to hairline styles. Raises as `measure` does, and HAIRLINE_HIDDEN."""
+        """Grow hair to hairline styles. Raises as `measure` does."""
         growth = self._growth_of_call(progress, options.timeout_s)
         facts = self.facts(self._read(data, progress), MeasureOptions(), progress)
         return grow_styles(facts, options, growth, emit)
