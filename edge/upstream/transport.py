@@ -21,12 +21,15 @@ _FORMS = (
     re.compile(r"(?:errors resolving [^ ]+:|DNS resolution failed for [^ ]+:) (.+)"),
     re.compile(r"Stream removed \((.+)\)"),
     re.compile(r"(Socket closed|ping timeout|keepalive watchdog timeout|Broken pipe|Connection reset by peer)"),
-    re.compile(r"(?:recvmsg|sendmsg): ?(.+)"),
+    re.compile(r"((?:recvmsg|sendmsg): ?.+)"),
     re.compile(r"((?:Received )?RST_STREAM with error code [0-9]+)"),
     re.compile(r"(Cancelling all calls)"),  # a server that ends without waiting
     re.compile(r"(?:CLIENT|SERVER): ((?:Sent|Received) message larger than max \([0-9]+ vs\. [0-9]+\))"),
 )
 """Of a whole text; what is worth telling in the first group."""
+
+_SYSTEM_CALL = re.compile(r"(?:recvmsg|sendmsg): ?(.+?)(?: \([0-9]+\))?")
+"""How the system's own word of a socket is wrapped, as in `recvmsg:Connection reset by peer (104)`."""
 
 
 def said(error: grpc.aio.AioRpcError) -> str:
@@ -36,5 +39,6 @@ def said(error: grpc.aio.AioRpcError) -> str:
     text = printable(error.details() or "")
     for form in _FORMS:
         if match := form.fullmatch(text):
-            return printable(match[1], MAX_CHARS)
+            system = _SYSTEM_CALL.fullmatch(match[1])
+            return printable(system[1] if system else match[1], MAX_CHARS)
     return ""

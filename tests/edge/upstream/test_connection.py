@@ -27,6 +27,8 @@ CALL = Call("Measure", measure_pb2.MeasureRequest(), "request-1")
 SELDOM = HealthCheckConfig(interval_seconds=3_600)
 PING_MS = 1_000
 """More often gRPC does not ping."""
+KILLED = {"Socket closed", "Connection reset by peer"}
+"""Which one the system says depends on whether bytes lay unread."""
 
 
 @pytest.fixture
@@ -80,9 +82,11 @@ async def test_a_frozen_worker_is_noticed_by_its_silence_alone(spawn: Spawn, dri
 
 @pytest.mark.usefixtures("pings_often")
 @pytest.mark.parametrize(
-    ("number", "told"), [(signal.SIGKILL, "Socket closed"), (signal.SIGSTOP, "ping timeout")], ids=["killed", "frozen"]
+    ("number", "told"),
+    [(signal.SIGKILL, KILLED), (signal.SIGSTOP, {"ping timeout"})],
+    ids=["killed", "frozen"],
 )
-async def test_a_killed_worker_is_told_from_a_frozen_one(spawn: Spawn, number: signal.Signals, told: str) -> None:
+async def test_a_killed_worker_is_told_from_a_frozen_one(spawn: Spawn, number: signal.Signals, told: set[str]) -> None:
     process = await spawn(steps=1_000, step_s=0.01)
     link = Link.open(process.address, None)
     began = asyncio.Event()
@@ -94,7 +98,9 @@ async def test_a_killed_worker_is_told_from_a_frozen_one(spawn: Spawn, number: s
     )
     await began.wait()
     process.process.send_signal(number)
-    assert await attempt == Refusal(Code.UNAVAILABLE, transport=told)
+    refusal = await attempt
+    assert isinstance(refusal, Refusal)
+    assert (refusal.code, refusal.transport in told) == (Code.UNAVAILABLE, True), refusal
     await link.channel.close()
 
 
@@ -129,6 +135,7 @@ async def test_the_log_says_how_the_connection_of_a_failed_attempt_ended(spawn: 
         killed.process.kill()
         assert (await running).worker == other.address
     (failed,) = [line for line in lines if line["event"] == "attempt_failed"]
-    assert (failed["code"], failed["reason"], failed["transport"]) == ("UNAVAILABLE", "", "Socket closed")
+    assert (failed["code"], failed["reason"]) == ("UNAVAILABLE", "")
+    assert failed["transport"] in KILLED
     ejected = next(line for line in lines if line.get("to") == "EJECTED")
-    assert ejected["evidence"] == "call: UNAVAILABLE Socket closed"
+    assert ejected["evidence"] == f"call: UNAVAILABLE {failed['transport']}"

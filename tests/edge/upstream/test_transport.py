@@ -24,6 +24,8 @@ def error(text: str, code: grpc.StatusCode = grpc.StatusCode.UNAVAILABLE) -> grp
     [
         ("Stream removed (Socket closed)", "Socket closed"),
         ("Stream removed (ping timeout)", "ping timeout"),
+        ("Stream removed (recvmsg:Connection reset by peer (104))", "Connection reset by peer"),
+        ("recvmsg:Connection reset by peer", "Connection reset by peer"),
         (REFUSED + "Connection refused", "Failed to connect to remote host: Connection refused"),
         ("errors resolving w:1: [lookup failed: Domain name not found]", "[lookup failed: Domain name not found]"),
         ("Cancelling all calls", "Cancelling all calls"),
