@@ -30,10 +30,11 @@ fi
 version=$("$python" -c 'import platform; print(platform.python_version())')
 
 # --- System libraries ------------------------------------------------------------------------------------------------------------
-# What OpenCV and MediaPipe load at run time, found by loading it. Prints the Debian packages that are missing, one a line.
+# What OpenCV and MediaPipe load at run time, found by loading it, and the browser of the console's tests. Prints the Debian packages
+# that are missing, one a line.
 missing_packages() {
   "$python" - <<'PY'
-import ctypes, importlib.util, pathlib, sys
+import ctypes, importlib.util, pathlib, shutil, sys
 
 LIBRARIES = {"libGL.so.1": "libgl1", "libEGL.so.1": "libegl1", "libGLESv2.so.2": "libgles2", "libglib-2.0.so.0": "libglib2.0-0"}
 if sys.platform == "linux":
@@ -42,6 +43,8 @@ if sys.platform == "linux":
             ctypes.CDLL(library)
         except OSError:
             print(package)
+    if shutil.which("chromium") is None:
+        print("chromium")
 # Debian ships Python without what `python -m venv` needs.
 if not pathlib.Path(".venv/bin/python").exists() and importlib.util.find_spec("ensurepip") is None:
     print("python{}.{}-venv".format(*sys.version_info))
