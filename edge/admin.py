@@ -59,9 +59,10 @@ class Admin:
             response = refusal(401, NO_TOKEN if given is None else WRONG_TOKEN)
             response.headers["WWW-Authenticate"] = "Bearer"
             return response
-        return answer(self._describe())
+        return answer(self.describe_pool())
 
-    def _describe(self) -> dict[str, Any]:
+    def describe_pool(self) -> dict[str, Any]:
+        """The same, for whoever has shown already that they may see it."""
         pool, online, in_force = self._mesh.snapshot(), self._mesh.online(), self._in_force
         contacts = self._mesh.contacts()
         return {

@@ -22,7 +22,7 @@ DRILL_NO_WORKER = "模拟故障：监控测试中，当前没有可用的 worker
 DRILL_ON = "已开启模拟故障，GET /monitor 将返回 503"
 DRILL_OFF = "已关闭模拟故障，GET /monitor 恢复真实状态"
 
-MAX_DRILL_BYTES = 1024
+MAX_SMALL_BODY_BYTES = 1024
 BODY_TIMEOUT_S = 5.0
 
 log = structlog.get_logger()
@@ -68,6 +68,11 @@ class Monitor:
 
     async def monitor(self, _request: Request) -> Response:
         """Whether anybody can compute: 503 when no worker is online, or during a drill."""
+        status, body = self.verdict()
+        return answer(body, status)
+
+    def verdict(self) -> tuple[int, dict[str, object]]:
+        """What `/monitor` answers at this moment: HTTP status and body."""
         online = self._mesh.online()
         healthy = online.healthy > 0 and not self._drill
         body: dict[str, object] = {
@@ -83,7 +88,7 @@ class Monitor:
             body["message"] = DRILL if online.healthy else DRILL_NO_WORKER
         elif not healthy:
             body["message"] = NO_WORKER
-        return answer(body, 200 if healthy else 503)
+        return 200 if healthy else 503, body
 
     async def fault(self, request: Request) -> Response:
         """Switch the drill. The token is checked before the body is read."""
@@ -91,7 +96,11 @@ class Monitor:
         password = self._in_force.settings.shared_password.get_secret_value().encode()
         if len(tokens) != 1 or not hmac.compare_digest(tokens[0].encode("latin-1"), password):
             return refusal(401, "X-Internal-Token 缺失或错误")
-        body = await _small_body(request)
+        return await self.switch_drill(request)
+
+    async def switch_drill(self, request: Request) -> Response:
+        """The same for a request whose sender has shown already that they may."""
+        body = await small_body(request)
         if body is None:
             return refusal(400, "请求体过大或未完整到达")
         try:
@@ -121,14 +130,14 @@ def refusal(status: int, message: str) -> Response:
     return answer({"status": "error", "message": message}, status)
 
 
-async def _small_body(request: Request) -> bytes | None:
-    """A body of at most `MAX_DRILL_BYTES`; None when there is more, or when it does not arrive."""
+async def small_body(request: Request) -> bytes | None:
+    """A body of at most `MAX_SMALL_BODY_BYTES`; None when there is more, or when it does not arrive."""
     body = b""
     try:
         async with asyncio.timeout(BODY_TIMEOUT_S):
             async for chunk in request.stream():
                 body += chunk
-                if len(body) > MAX_DRILL_BYTES:
+                if len(body) > MAX_SMALL_BODY_BYTES:
                     return None
     except (TimeoutError, ClientDisconnect):
         return None
