@@ -191,7 +191,9 @@ class Walk:
         if result["grown_image_url"]:
             figures.append(self._picture(f"{name}_grown", result["grown_image_url"], title, "grown, a simulation"))
         else:
-            self._console.print(f"   {title}: no grown picture, {result['grown_reason']}")
+            self._console.print(
+                f"   {title}: no grown picture, {result['grown_reason']}: {result['grown_message']}", soft_wrap=True
+            )
         return figures
 
     def _picture(self, name: str, url: str, title: str, caption: str = "") -> Figure:

@@ -207,7 +207,7 @@ class Pipeline:
 
     def _read(self, data: bytes, progress: Progress) -> Photo:
         progress.enter(Stage.DECODE)
-        return decode(data, self._limits)
+        return decode(data, self._limits, look=progress.look)
 
     def _parse(
         self, photo: Photo, landmarks: FaceLandmarks, progress: Progress, uncut: tuple[int, ...] = HAIR
@@ -222,7 +222,8 @@ class Pipeline:
 
     def _find_face(self, photo: Photo, progress: Progress) -> FaceLandmarks:
         try:
-            return choose_face(self._detector.find(photo.rgb), width_px=photo.width_px, height_px=photo.height_px)
+            faces = self._detector.find(photo.rgb, progress.moved)
+            return choose_face(faces, width_px=photo.width_px, height_px=photo.height_px)
         except PhotoError as refused:
             if refused.reason in MAY_BE_UPSIDE_DOWN:
                 refuse_upside_down(self._features_upside_down(photo, progress))

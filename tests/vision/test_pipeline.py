@@ -161,6 +161,42 @@ def test_a_cancelled_call_ends_at_the_next_stage(pipeline: Pipeline, stage: Stag
     assert progress.stages[-1] is stage
 
 
+class Left:
+    """Progress whose caller is gone, which only `look` or only `moved` says."""
+
+    def __init__(self, said_by: str) -> None:
+        self._said_by = said_by
+
+    def enter(self, stage: Stage, total: int = 0) -> None:
+        self._stage = stage
+
+    def step(self) -> None:
+        pass
+
+    def moved(self) -> None:
+        self._say("moved")
+
+    def look(self) -> None:
+        self._say("look")
+
+    def _say(self, by: str) -> None:
+        if by == self._said_by:
+            raise CancelledCallError(self._stage)
+
+
+@pytest.mark.parametrize(
+    ("said_by", "stage"), [("look", Stage.DECODE), ("moved", Stage.LANDMARKS)], ids=["a child decodes", "no face yet"]
+)
+def test_a_cancelled_call_does_not_wait_for_the_end_of_the_stage(
+    pipeline: Pipeline, studio_rgb: RgbImage, said_by: str, stage: Stage
+) -> None:
+    photo = io.BytesIO()
+    Image.fromarray(resized(studio_rgb, 400)).save(photo, "BMP")
+    with pytest.raises(CancelledCallError) as ended:
+        pipeline.measure(photo.getvalue(), MeasureOptions(), Left(said_by))
+    assert ended.value.args == (stage,)
+
+
 def test_orientation_of_the_file_changes_nothing(pipeline: Pipeline, studio_rgb: RgbImage) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
