@@ -147,7 +147,8 @@ _EVENT_STREAM: Schema = {
     "description": (
         "With `Accept: text/event-stream`: a `queued` event (QueuedEvent) whenever an attempt is due, `progress` "
         "events (Progress) while it runs, a comment line every 10 s, then one `result` event with the envelope, good "
-        "or bad. What goes wrong before the first event is an ordinary answer. Leaving ends the call."
+        "or bad; a bad one says in `details.retry_after_s` what the header `Retry-After` says elsewhere. What goes "
+        "wrong before the first event is an ordinary answer. Leaving ends the call."
     ),
 }
 _QUEUED: Schema = {

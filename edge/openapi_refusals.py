@@ -15,7 +15,9 @@ _BESIDE = ("NOT_FOUND", "METHOD_NOT_ALLOWED")
 """Never on a call that is made as documented."""
 _KEPT = ("UNAUTHORIZED", "TOO_MANY_REQUESTS")
 """For what is to come: no call gives them now."""
-_OF_WORKERS = {"NO_WORKER", "WORKER_FAILED", "HAIRLINE_HIDDEN", "STORE_FULL", "STORE_FAILED"}
+_DONE_WITHOUT = ("HAIRLINE_HIDDEN",)
+"""For a call that cannot do without the hairline: those of today answer with what they have."""
+_OF_WORKERS = {"NO_WORKER", "WORKER_FAILED", "STORE_FULL", "STORE_FAILED"}
 _OF_LOCAL_VISION = {"LOCAL_VISION_MISSING", "LOCAL_MODELS_MISSING", "LOCAL_VISION_STUCK"}
 
 
@@ -88,7 +90,9 @@ def refusals(parameters: type[Parameters], *, local: bool) -> dict[int | str, Sc
 def _elsewhere() -> Schema:
     words = (
         f"Anything else under `/api/`: {_said(_BESIDE, with_status=True)} "
-        f"Kept for what is to come, and given by no call now: {_said(_KEPT, with_status=True)}"
+        f"Kept for what is to come, and given by no call now: {_said(_KEPT, with_status=True)} "
+        f"Kept for a call that cannot do without the hairline; all can now, and growth names it as `grown_reason`: "
+        f"{_said(_DONE_WITHOUT, with_status=True)}"
     )
     return _response(words, _BESIDE)
 
@@ -131,4 +135,4 @@ def _can_happen(reason: str, parameters: type[Parameters], *, local: bool) -> bo
     """Whether a call with these parameters may be refused for it."""
     if reason.startswith(("REGION_", "MASK_")):
         return "mask" in parameters.shape.files
-    return reason not in {*_BESIDE, *_KEPT, *(_OF_WORKERS if local else _OF_LOCAL_VISION)}
+    return reason not in {*_BESIDE, *_KEPT, *_DONE_WITHOUT, *(_OF_WORKERS if local else _OF_LOCAL_VISION)}
