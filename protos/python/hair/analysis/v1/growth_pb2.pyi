@@ -208,7 +208,11 @@ Global___GrowthSummary: _TypeAlias = GrowthSummary  # noqa: Y015
 
 @_typing.final
 class GrowStylesResponse(_message.Message):
-    """One message of the answer stream of `AnalyzeService.GrowStyles`: any number of progress events, one result per style, then the summary."""
+    """One message of the answer stream of `AnalyzeService.GrowStyles`: any number of progress events, one result per style, then the summary.
+
+    A result comes with both of its pictures, once the second is finished: so it is whole or not there, whatever breaks on the way. Each
+    takes at most 30 MiB of the 64 that a message may have; one that compresses worse is made smaller.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -375,7 +379,9 @@ Global___RegionResult: _TypeAlias = RegionResult  # noqa: Y015
 
 @_typing.final
 class GrowRegionResponse(_message.Message):
-    """One message of the answer stream of `AnalyzeService.GrowRegion`: any number of progress events, the result, then the summary."""
+    """One message of the answer stream of `AnalyzeService.GrowRegion`: any number of progress events, the result, then the summary.
+    The result comes with both of its pictures, as in `GrowStylesResponse`.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
