@@ -18,6 +18,7 @@ from starlette.responses import Response
 import hairmesh
 from edge import openapi, openapi_admin, openapi_calls
 from edge.admin import Admin, SeenMesh
+from edge.console.handlers import Console
 from edge.errors import FRAMEWORK_REASONS, ApiError
 from edge.exchange import PREFIX, ApiExchanges, Endpoint
 from edge.images import serve
@@ -29,6 +30,7 @@ from edge.local.llm import VisionLlm
 from edge.local.thread import Load, LocalThread, load_engine
 from edge.monitor import Monitor, refusal
 from edge.pool.config import PoolConfig
+from edge.recent_errors import RecentErrors
 from edge.reload import ConfigFile, InForce, Reloader, content_hash
 from edge.request_log import RequestLog
 from edge.routes import Calls
@@ -93,6 +95,8 @@ def create_app(
     picture_url = f"{settings.picture_base_url}{serve.PATH}"
     calls = Calls(mesh, store, in_force, picture_url, comment_every_s)
     monitor = Monitor(mesh, store, local.vision, in_force)
+    admin = Admin(mesh, local.vision, in_force, monitor)
+    recent = RecentErrors()
     for path, call, documentation in (
         ("/api/v1/face/measure", calls.measure, openapi_calls.MEASURE),
         ("/api/v1/face/masks", calls.masks, openapi_calls.MASKS),
@@ -110,12 +114,14 @@ def create_app(
         ("/livez", monitor.livez, openapi.LIVEZ),
         ("/readyz", monitor.readyz, openapi.READYZ),
         ("/monitor", monitor.monitor, openapi.MONITOR),
-        ("/admin/pool", Admin(mesh, local.vision, in_force, monitor).pool, openapi_admin.POOL),
+        ("/admin/pool", admin.pool, openapi_admin.POOL),
         (f"{serve.PATH}{{name}}", serve.Pictures(store).picture, openapi.PICTURE),
     ):
         app.add_api_route(path, handler, methods=["GET"], **documentation)
         app.add_route(path, handler, methods=["HEAD"], include_in_schema=False)
-    app.add_middleware(ApiExchanges, request_log=request_log, calls=_plain_calls(app))
+    for method, path, respond in Console(in_force, monitor, pool=admin.describe_pool, recent=recent).routes():
+        app.add_route(path, respond, methods=[method], include_in_schema=False)
+    app.add_middleware(ApiExchanges, request_log=request_log, recent=recent, calls=_plain_calls(app))
     return app
 
 

@@ -24,6 +24,7 @@ from edge.calls import CallTrace
 from edge.errors import ApiError, invalid
 from edge.images.store import StoreError
 from edge.messages import OK, preferred_language
+from edge.recent_errors import RecentErrors
 from edge.request_log import RequestLog
 from edge.upload import ClientGoneError, public_name
 
@@ -275,9 +276,17 @@ class ApiExchanges:
     to a handler takes 5 % of a fast call. Documentation and refusals still go through the framework.
     """
 
-    def __init__(self, app: ASGIApp, *, request_log: RequestLog, calls: Mapping[tuple[str, str], Endpoint]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        request_log: RequestLog,
+        recent: RecentErrors,
+        calls: Mapping[tuple[str, str], Endpoint],
+    ) -> None:
         self._app = app
         self._request_log = request_log
+        self._recent = recent
         self._calls = calls
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -294,7 +303,9 @@ class ApiExchanges:
                 await exchange.refuse(refusal)(scope, exchange.receive, send)
         finally:
             exchange.route = exchange.route or getattr(scope.get("route"), "path", None)
-            self._request_log.write(exchange.line())
+            line = exchange.line()
+            self._request_log.write(line)
+            self._recent.note(line)
             if exchange.take_back is not None and (exchange.code != 0 or exchange.client_gone):
                 await asyncio.shield(_taken_back(exchange.take_back))  # last: a sick disk delays no refusal
             structlog.contextvars.unbind_contextvars("request_id")

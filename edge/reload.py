@@ -55,6 +55,7 @@ TAKES_EFFECT: Mapping[str, Literal["live", "restart"]] = {
     "features": "live",
     "local_vision": "restart",
     "docs": "restart",
+    "console": "live",
     "request_log": "restart",
     "log_level": "restart",
 }

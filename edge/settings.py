@@ -216,6 +216,13 @@ class Docs(_Section):
     enabled: bool = True
 
 
+class Console(_Section):
+    """The page for people at `/console`."""
+
+    enabled: bool = True
+    """Off, or while `admin_tokens` is empty, it answers 404."""
+
+
 class RequestLogFile(_Section):
     """`request_log.jsonl`: one line per request under `/api/`."""
 
@@ -251,6 +258,7 @@ class Settings(_Section):
     features: Features = Features()
     local_vision: LocalVision = LocalVision()
     docs: Docs = Docs()
+    console: Console = Console()
     request_log: RequestLogFile = RequestLogFile()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 

@@ -64,6 +64,7 @@ def test_the_example_shows_the_defaults() -> None:
         "features",
         "local_vision",
         "docs",
+        "console",
         "request_log",
         "tls",
     ):

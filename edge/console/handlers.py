@@ -1,0 +1,185 @@
+"""The handlers of `/console`: the page and its files, entering and leaving, what the page shows, the drill's switch.
+
+The page knows no password and no admin token once it has been entered: its session is a cookie that scripts cannot
+read. Everything here is answered from memory.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from importlib import resources
+from typing import Any
+
+import orjson
+import structlog
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from edge.console.calls import described_calls
+from edge.console.protection import ASKS, COMMON_HEADERS, COOKIE, comes_from_the_page, page_headers
+from edge.console.sessions import ABSOLUTE_S, Sessions
+from edge.monitor import Monitor, answer, refusal, small_body
+from edge.recent_errors import RecentErrors
+from edge.reload import InForce
+
+PATH = "/console"
+MEDIA_TYPES: Mapping[str, str] = {
+    "css": "text/css; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "json": "application/json",
+    "svg": "image/svg+xml",
+}
+"""Of the page's files, by the end of their name."""
+PAGE = "index.html"
+NOT_THE_PAGE = f"only the console's own page may do this: it sends {ASKS}: 1"
+NO_SESSION = "the session is over: enter the console again"
+WRONG_TOKEN = "the admin token that was sent is not accepted: it is none of admin_tokens"  # noqa: S105  (a hint)
+NO_TOKEN = 'the body must be {"token": "<one of admin_tokens>"}'  # noqa: S105  (likewise)
+
+log = structlog.get_logger()
+
+Handler = Callable[[Request], Awaitable[Response]]
+Describe = Callable[[], Mapping[str, Any]]
+
+
+class Console:
+    """Handlers for people with a browser and an admin token."""
+
+    def __init__(self, in_force: InForce, monitor: Monitor, *, pool: Describe, recent: RecentErrors) -> None:
+        self._in_force = in_force
+        self._monitor = monitor
+        self._pool = pool
+        self._recent = recent
+        self._sessions = Sessions()
+        self._files = {
+            file.name: file.read_bytes() for file in resources.files("edge.console").joinpath("web").iterdir()
+        }
+        self._calls = described_calls()
+        self._hinted = False
+
+    def routes(self) -> Iterator[tuple[str, str, Handler]]:
+        """Method, path and handler of each."""
+        yield "GET", PATH, self.page
+        yield "GET", f"{PATH}/session", self.session
+        yield "POST", f"{PATH}/session", self.enter
+        yield "DELETE", f"{PATH}/session", self.leave
+        yield "GET", f"{PATH}/state", self.state
+        yield "GET", f"{PATH}/calls", self.calls
+        yield "POST", f"{PATH}/drill", self.drill
+        yield "GET", f"{PATH}/{{name}}", self.file
+
+    async def page(self, _request: Request) -> Response:
+        """The page; it shows nothing to whoever has not entered."""
+        self._refuse_when_closed()
+        settings = self._in_force.settings
+        return Response(self._files[PAGE], 200, page_headers(settings.picture_base_url), media_type=MEDIA_TYPES["html"])
+
+    async def file(self, request: Request) -> Response:
+        """Scripts, style and words of the page. They hold no secret."""
+        self._refuse_when_closed()
+        name = request.path_params["name"]
+        content = None if name == PAGE else self._files.get(name)
+        if content is None:
+            raise HTTPException(404)
+        return Response(content, 200, COMMON_HEADERS, MEDIA_TYPES[name.rpartition(".")[2]])
+
+    async def session(self, request: Request) -> Response:
+        """Whether the browser has one that is open."""
+        self._refuse_when_closed()
+        return answer({"open": self._is_open(request)})
+
+    async def enter(self, request: Request) -> Response:
+        """Open a session by an admin token."""
+        self._refuse_when_closed()
+        if not self._is_from_the_page(request):
+            return refusal(403, NOT_THE_PAGE)
+        token = _token(await small_body(request))
+        if token is None:
+            return refusal(400, NO_TOKEN)
+        settings = self._in_force.settings
+        session_id = self._sessions.enter(token, settings.admin_tokens, time.monotonic())
+        if session_id is None:
+            log.warning("console_refused")
+            return refusal(401, WRONG_TOKEN)
+        log.info("console_entered")
+        return self._with_cookie(answer({"open": True}), session_id, int(ABSOLUTE_S))
+
+    async def leave(self, request: Request) -> Response:
+        """Close the session, if there is one."""
+        self._refuse_when_closed()
+        if not self._is_from_the_page(request):
+            return refusal(403, NOT_THE_PAGE)
+        self._sessions.leave(request.cookies.get(COOKIE, ""))
+        return self._with_cookie(answer({"open": False}), "", 0)
+
+    async def state(self, request: Request) -> Response:
+        """Everything that the page shows of the edge and its workers, at one moment."""
+        self._refuse_when_closed()
+        if not self._is_open(request):
+            return refusal(401, NO_SESSION)
+        status, body = self._monitor.verdict()
+        return answer(
+            {
+                "monitor": {"http_status": status, "body": body},
+                "pool": self._pool(),
+                "recent_errors": self._recent.newest_first(time.monotonic()),
+            }
+        )
+
+    async def calls(self, request: Request) -> Response:
+        """The calls to try, and what limits their photo."""
+        self._refuse_when_closed()
+        if not self._is_open(request):
+            return refusal(401, NO_SESSION)
+        settings = self._in_force.settings
+        return answer(
+            {
+                "calls": self._calls,
+                "max_body_bytes": settings.limits.max_body_bytes,
+                "base_url": settings.picture_base_url,
+            }
+        )
+
+    async def drill(self, request: Request) -> Response:
+        """Switch the alert drill, as `POST /monitor/fault` does: the shared password never reaches a browser."""
+        self._refuse_when_closed()
+        if not self._is_from_the_page(request):
+            return refusal(403, NOT_THE_PAGE)
+        if not self._is_open(request):
+            return refusal(401, NO_SESSION)
+        return await self._monitor.switch_drill(request)
+
+    def _refuse_when_closed(self) -> None:
+        """Raise the framework's 404 where nobody could enter; the log says once what to do."""
+        settings = self._in_force.settings
+        if settings.console.enabled and settings.admin_tokens:
+            return
+        if settings.console.enabled and not self._hinted:
+            self._hinted = True
+            log.info("console_closed", hint="admin_tokens is empty: name a token there to enter the console")
+        raise HTTPException(404)
+
+    def _is_open(self, request: Request) -> bool:
+        tokens = self._in_force.settings.admin_tokens
+        return self._sessions.is_open(request.cookies.get(COOKIE, ""), tokens, time.monotonic())
+
+    def _with_cookie(self, response: Response, session_id: str, max_age_s: int) -> Response:
+        secure = self._in_force.settings.picture_base_url.startswith("https:")
+        response.set_cookie(COOKIE, session_id, max_age_s, path=None, secure=secure, httponly=True, samesite="strict")
+        return response
+
+    def _is_from_the_page(self, request: Request) -> bool:
+        return comes_from_the_page(request.headers, self._in_force.settings.picture_base_url)
+
+
+def _token(body: bytes | None) -> str | None:
+    """The token in a body of JSON; None where there is none."""
+    try:
+        given = orjson.loads(body or b"")
+    except orjson.JSONDecodeError:
+        return None
+    token = given.get("token") if isinstance(given, dict) else None
+    return token if isinstance(token, str) else None
