@@ -27,6 +27,8 @@ app = typer.Typer(
 )
 models_app = typer.Typer(no_args_is_help=True, help="The model files: fetch, verify and list them.")
 app.add_typer(models_app, name="models")
+certs_app = typer.Typer(no_args_is_help=True, help="Certificates for TLS.")
+app.add_typer(certs_app, name="certs")
 
 OutDir = Annotated[Path, typer.Option("--out", help="Folder for pictures, logs and the private configuration files.")]
 ModelsDir = Annotated[
@@ -63,6 +65,31 @@ def models_list(folder: ModelsDir = None) -> None:
     from hairmesh import model_files
 
     sys.exit(model_files.show(folder))
+
+
+@certs_app.command("dev")
+def certs_dev(
+    *,
+    out: Annotated[Path, typer.Option("--out", help="Folder for the files.")] = Path("certs"),
+    host: Annotated[
+        list[str] | None,
+        typer.Option(help="A name or address beside localhost that edge or workers have. Can be repeated."),
+    ] = None,
+    days: Annotated[int, typer.Option(min=1, max=90, help="How long they are valid.")] = 30,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is there; running processes follow.")] = False,
+) -> None:
+    """Make a certificate authority for development, and what it signs for edge, workers and the edge as their client.
+
+    Says what was written and where each file goes. Keys are readable by you alone; the authority's own is not kept.
+    Exit status 1 when nothing was written. See docs/security.md.
+    """
+    from hairmesh import certs
+
+    try:
+        until = certs.write_dev(out, host or (), days=days, force=force)
+    except certs.CertsError as error:
+        sys.exit(f"hairmesh certs dev: {error}")
+    typer.echo(certs.instructions(out, until))
 
 
 @app.command()

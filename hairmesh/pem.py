@@ -1,9 +1,14 @@
-"""Certificates and keys from PEM files, read for gRPC, which itself says nothing of what is wrong with one."""
+"""Certificates and keys from PEM files, read once and judged by what was read: gRPC says nothing of what is wrong."""
 
 from __future__ import annotations
 
-import ssl
+import stat
+from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
 
 
 class PemError(Exception):
@@ -12,25 +17,49 @@ class PemError(Exception):
 
 def key_and_certificate(key: Path, certificate: Path) -> tuple[bytes, bytes]:
     """Private key and certificate chain, which belong to each other; raises `PemError`."""
-    content = _read(key), _read(certificate)
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415  (20 MB, for nobody without TLS)
+
+    content, chain = _read(key), _read(certificate)
     try:
-        # A key behind a passphrase would be asked for on the terminal.
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_cert_chain(certificate, key, password="")
-    except (ssl.SSLError, ValueError):
-        raise PemError(
-            f"{certificate} and {key} are no certificate and its private key, PEM without a passphrase"
-        ) from None
-    return content
+        private = serialization.load_pem_private_key(content, password=None)
+    except (ValueError, TypeError):  # the latter: it has a passphrase
+        raise PemError(f"{key} holds no private key, PEM without a passphrase") from None
+    if private.public_key() != _certificates(chain, certificate)[0].public_key():
+        raise PemError(f"{certificate} and {key} are no certificate and its private key")
+    return content, chain
 
 
 def authority(path: Path) -> bytes:
     """Certificates of an authority; raises `PemError`."""
     content = _read(path)
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
-    except ssl.SSLError:
-        raise PemError(f"{path} holds no certificate, PEM") from None
+    _certificates(content, path)
     return content
+
+
+def expires_at(chain: bytes) -> datetime:
+    """When the first certificate of a chain that was read here stops to be valid, UTC."""
+    return min(each.not_valid_after_utc for each in _certificates(chain, Path()))
+
+
+def loose_permissions(path: Path) -> str:
+    """The mode of a file with secrets, such as `0644`, when others may use it or its group may write it; else empty.
+
+    A group that may read is a usual way to hand the file to a service.
+    """
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except OSError:  # that it cannot be read is told by whoever reads it
+        return ""
+    return f"{mode:04o}" if mode & (stat.S_IWGRP | stat.S_IRWXO) else ""
+
+
+def _certificates(content: bytes, path: Path) -> list[Certificate]:
+    from cryptography import x509  # noqa: PLC0415
+
+    try:
+        return x509.load_pem_x509_certificates(content)
+    except ValueError:
+        raise PemError(f"{path} holds no certificate, PEM") from None
 
 
 def _read(path: Path) -> bytes:

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
-from hairmesh import pem
-
-pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make certificates")
+from hairmesh import certs, pem
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two self-signed pairs, the second key also behind a passphrase, and a file that is no PEM."""
+    """Two pairs of different authorities, the second key also behind a passphrase, and a file that is no PEM."""
     made = tmp_path_factory.mktemp("pem")
-
-    def openssl(command: str) -> None:
-        subprocess.run(["openssl", *command.split()], cwd=made, check=True, capture_output=True)
-
     for name in ("a", "b"):
-        new = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost"
-        openssl(f"{new} -keyout {name}.key -out {name}.pem")
-    openssl("pkcs8 -topk8 -in b.key -out locked.key -passout pass:SENTINEL")
+        signed = certs.Authority(certs.LOCAL_HOSTS).sign("worker")
+        (made / f"{name}.pem").write_bytes(signed.certificate)
+        (made / f"{name}.key").write_bytes(signed.key)
+    private = serialization.load_pem_private_key((made / "b.key").read_bytes(), password=None)
+    locked = private.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.BestAvailableEncryption(b"SENTINEL"),
+    )
+    (made / "locked.key").write_bytes(locked)
     (made / "junk.pem").write_text("SENTINEL")
     return made
 
@@ -36,12 +37,23 @@ def test_a_pair_and_an_authority_are_handed_on_as_they_are(folder: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("key", "certificate"),
-    [("b.key", "a.pem"), ("junk.pem", "a.pem"), ("a.key", "junk.pem"), ("locked.key", "b.pem"), ("gone.key", "a.pem")],
+    ("key", "certificate", "named"),
+    [
+        ("b.key", "a.pem", "b.key are no certificate and its private key"),
+        ("junk.pem", "a.pem", "junk.pem holds no private key"),
+        ("a.pem", "a.pem", "a.pem holds no private key"),
+        ("a.key", "junk.pem", "junk.pem holds no certificate"),
+        ("a.key", "b.key", "b.key holds no certificate"),
+        ("locked.key", "b.pem", "locked.key holds no private key, PEM without a passphrase"),
+        ("gone.key", "a.pem", "gone.key: No such file or directory"),
+    ],
 )
-def test_what_does_not_belong_together_is_named_and_not_told(folder: Path, key: str, certificate: str) -> None:
-    with pytest.raises(pem.PemError, match=key.replace(".", r"\.")) as caught:
+def test_what_does_not_belong_together_is_named_and_not_told(
+    folder: Path, key: str, certificate: str, named: str
+) -> None:
+    with pytest.raises(pem.PemError) as caught:
         pem.key_and_certificate(folder / key, folder / certificate)
+    assert named in str(caught.value)
     assert "SENTINEL" not in str(caught.value)
 
 
@@ -49,3 +61,21 @@ def test_what_does_not_belong_together_is_named_and_not_told(folder: Path, key: 
 def test_an_authority_that_is_none_is_named(folder: Path, name: str) -> None:
     with pytest.raises(pem.PemError, match=name.replace(".", r"\.")):
         pem.authority(folder / name)
+
+
+def test_a_chain_expires_with_its_first_certificate_to_do_so() -> None:
+    now = datetime.now(UTC).replace(microsecond=0)
+    authority = certs.Authority(certs.LOCAL_HOSTS, days=30, now=now)
+    lasting = authority.sign("worker").certificate
+    short = authority.sign("worker", valid_until=now + timedelta(hours=1)).certificate
+    assert pem.expires_at(lasting) == now + timedelta(days=30)
+    assert pem.expires_at(lasting + short) == pem.expires_at(short + lasting) == now + timedelta(hours=1)
+
+
+@pytest.mark.parametrize(("mode", "told"), [(0o600, ""), (0o640, ""), (0o644, "0644"), (0o620, "0620")])
+def test_a_file_open_to_others_is_told_of_by_its_mode(tmp_path: Path, mode: int, told: str) -> None:
+    path = tmp_path / "key"
+    path.touch()
+    path.chmod(mode)
+    assert pem.loose_permissions(path) == told
+    assert pem.loose_permissions(tmp_path / "gone") == ""
