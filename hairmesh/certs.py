@@ -81,18 +81,18 @@ class Authority:
         role: str,
         *,
         hosts: Sequence[str] | None = None,
-        valid_from: datetime | None = None,
-        valid_until: datetime | None = None,
+        valid: tuple[datetime, datetime] | None = None,
     ) -> Signed:
         """A new key with its certificate, for a role of `ROLES`.
 
-        `hosts`: whom it is for; by default all that the authority was made for. A client's names no host.
+        `hosts`: whom it is for; by default all that the authority was made for. A client's names no host. `valid`: from
+        when to when; by default as long as the authority.
         """
         purpose, _whose = ROLES[role]
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"HairMesh development {role}")])
         builder = (
-            self._builder(subject, key, valid_from or self._now, valid_until or self._until)
+            self._builder(subject, key, *(valid or (self._now, self._until)))
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(signs_certificates=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)

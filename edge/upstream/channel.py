@@ -115,6 +115,8 @@ class Link:
     """
 
     target: str
+    closed_hint: str
+    """What it may mean when the worker closes a connection of this kind before a word was said."""
     channel: grpc.aio.Channel
     calls: Mapping[str, Attempt] = field(repr=False)
     """The RPCs of `AnalyzeService` by name, those that answer once and those that stream."""
@@ -139,6 +141,7 @@ class Link:
         analyze = analyze_service_pb2_grpc.AnalyzeServiceStub(channel)
         return cls(
             target=target,
+            closed_hint=_closed_hint(certificates),
             channel=channel,
             calls={
                 method.name: partial(follow if method.server_streaming else ask, getattr(analyze, method.name))
@@ -160,3 +163,12 @@ class Link:
                 response_deserializer=WatchStatusResponse.FromString,
             ),
         )
+
+
+def _closed_hint(certificates: Certificates | None) -> str:
+    """TLS 1.3 has no word for a refused certificate before the first answer is due, and plaintext none for TLS."""
+    if certificates is None:
+        return "it may want TLS: worker_tls.ca"
+    if certificates.chain is None:
+        return "it may want a certificate: worker_tls.cert"
+    return "it may not take our certificate: worker_tls.cert"

@@ -40,8 +40,9 @@ async def check(link: Callable[[], Link], key: Key, timeout_s: float) -> tuple[P
         except grpc.aio.AioRpcError as error:
             if error.code() is grpc.StatusCode.UNAUTHENTICATED:
                 continue
-            result = RESULTS.get(error.code(), ProbeResult.ERROR)
-            return result, f"{error.code().name} {transport.said(error)}".rstrip()
+            result, said = RESULTS.get(error.code(), ProbeResult.ERROR), transport.said(error)
+            hint = f" ({link().closed_hint})" if said == transport.CLOSED else ""
+            return result, f"{error.code().name} {said}{hint}".rstrip()
         if answer is None:
             return ProbeResult.ERROR, "no health answer"
         key.worked(token)

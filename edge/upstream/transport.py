@@ -16,8 +16,26 @@ from hairmesh.plain import printable
 MAX_CHARS = 120
 """Of what is taken, at most."""
 
+CLOSED = "closed while connecting"
+"""A worker, or whatever listens there, took the connection and ended it before a word was said."""
+
+_CONNECTING = re.compile(r"failed to connect to all addresses; last error: [A-Z_]+: [^ ]+: (.+)")
+_WHILE_CONNECTING = (
+    (re.compile(r"Socket closed|recvmsg: ?Connection reset by peer.*"), CLOSED),
+    (re.compile(r"Custom verification check .*Hostname Verification.*"), "its certificate is for another name"),
+    (
+        re.compile(r".*CERTIFICATE_VERIFY_FAILED: (?:unable to get local issuer|self.signed) certificate.*"),
+        "its certificate is not signed by an authority in worker_tls.ca",
+    ),
+    (re.compile(r".*CERTIFICATE_VERIFY_FAILED: certificate has expired.*"), "its certificate has expired"),
+    (re.compile(r".*CERTIFICATE_VERIFY_FAILED: certificate is not yet valid.*"), "its certificate is not valid yet"),
+    (re.compile(r".*CERTIFICATE_VERIFY_FAILED: unsupported certificate purpose.*"), "its certificate is no server's"),
+    (re.compile(r".*OPENSSL_internal:(?:WRONG_VERSION_NUMBER|HTTP_REQUEST).*"), "it speaks no TLS"),
+    (re.compile(r".*handshake failed .*OPENSSL_internal:([A-Z0-9_]+).*"), r"TLS handshake: \1"),
+)
+"""Of a connection that was not made: gRPC's words, and what they come to."""
+
 _FORMS = (
-    re.compile(r"failed to connect to all addresses; last error: [A-Z_]+: [^ ]+: (.+)"),
     re.compile(r"(?:errors resolving [^ ]+:|DNS resolution failed for [^ ]+:) (.+)"),
     re.compile(r"Stream removed \((.+)\)"),
     re.compile(r"(Socket closed|ping timeout|keepalive watchdog timeout|Broken pipe|Connection reset by peer)"),
@@ -37,8 +55,17 @@ def said(error: grpc.aio.AioRpcError) -> str:
     if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
         return ""
     text = printable(error.details() or "")
+    if match := _CONNECTING.fullmatch(text):
+        return printable(_why_not_connected(match[1]), MAX_CHARS)
     for form in _FORMS:
         if match := form.fullmatch(text):
             system = _SYSTEM_CALL.fullmatch(match[1])
             return printable(system[1] if system else match[1], MAX_CHARS)
     return ""
+
+
+def _why_not_connected(text: str) -> str:
+    for form, words in _WHILE_CONNECTING:
+        if match := form.fullmatch(text):
+            return match.expand(words)
+    return text

@@ -67,7 +67,7 @@ def test_a_chain_expires_with_its_first_certificate_to_do_so() -> None:
     now = datetime.now(UTC).replace(microsecond=0)
     authority = certs.Authority(certs.LOCAL_HOSTS, days=30, now=now)
     lasting = authority.sign("worker").certificate
-    short = authority.sign("worker", valid_until=now + timedelta(hours=1)).certificate
+    short = authority.sign("worker", valid=(now, now + timedelta(hours=1))).certificate
     assert pem.expires_at(lasting) == now + timedelta(days=30)
     assert pem.expires_at(lasting + short) == pem.expires_at(short + lasting) == now + timedelta(hours=1)
 

@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from pathlib import Path
 
 import grpc
-import pytest
 
 from edge.upstream.channel import ChannelSecurity
+from hairmesh import certs
 
-SUBJECTS = {"worker": "IP:127.0.0.1", "named": "DNS:workers.test", "edge": "DNS:edge", "successor": "DNS:edge"}
-"""Who gets a certificate, and for which name."""
+WORKERS = {"worker": "127.0.0.1", "named": "workers.test"}
+"""Who gets a server's certificate, and for which host."""
+EDGES = ("edge", "successor")
+"""Who gets a client's."""
 
 
 class Authority:
-    """A folder with `ca.pem`, and a certificate and a key signed by it for each of `SUBJECTS`."""
+    """A folder with `ca.pem`, and a certificate and a key signed by it for each of `WORKERS` and `EDGES`."""
 
     def __init__(self, folder: Path) -> None:
-        if shutil.which("openssl") is None:
-            pytest.skip("needs openssl to make certificates")
         self.folder = folder
-        new_key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-        self._openssl("req", "-x509", *new_key, "-subj", "/CN=test", "-keyout", "ca.key", "-out", "ca.pem")
-        for name, alternative in SUBJECTS.items():
-            (folder / "san.cnf").write_text(f"subjectAltName={alternative}")
-            self._openssl("req", *new_key, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
-            signing = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-extfile", "san.cnf", "-days", "1")
-            self._openssl("x509", "-req", "-in", f"{name}.csr", *signing, "-out", f"{name}.pem")
-
-    def _openssl(self, *arguments: str) -> None:
-        subprocess.run(["openssl", *arguments], cwd=self.folder, check=True, capture_output=True)
+        authority = certs.Authority(certs.LOCAL_HOSTS)
+        (folder / "ca.pem").write_bytes(authority.certificate)
+        signed = {name: authority.sign("worker", hosts=[host]) for name, host in WORKERS.items()}
+        signed |= {name: authority.sign("client") for name in EDGES}
+        for name, pair in signed.items():
+            (folder / f"{name}.pem").write_bytes(pair.certificate)
+            (folder / f"{name}.key").write_bytes(pair.key)
 
     def worker_credentials(self, name: str = "worker") -> grpc.ServerCredentials:
         """Mutual TLS: the worker wants a certificate of its own authority."""
