@@ -41,9 +41,9 @@ and tells alerting who is online. One process, one event loop: the pool's memory
 _EPILOG = """\
 The configuration is one JSON file: see edge_config.example.json, which names every key. It is watched: a change is in
 force within 5 s without losing a request, a broken one changes nothing and is one error in the log, and what needs a
-restart (listen, tls, public_base_url, static, local_vision, docs, request_log, log_level) is named there. Logs are JSON
-lines on standard error. SIGHUP: look at the file now. SIGTERM: no new connections, running requests are finished. Exit
-status 2: the configuration is refused; 3: the address cannot be had.
+restart (listen, tls, public_base_url, static, local_vision, docs, request_log, metrics, tracing, log_level) is named
+there. Logs are JSON lines on standard error. SIGHUP: look at the file now. SIGTERM: no new connections, running
+requests are finished. Exit status 2: the configuration is refused; 3: the address cannot be had.
 """
 
 

@@ -57,6 +57,8 @@ TAKES_EFFECT: Mapping[str, Literal["live", "restart"]] = {
     "docs": "restart",
     "console": "live",
     "request_log": "restart",
+    "metrics": "restart",
+    "tracing": "restart",
     "log_level": "restart",
 }
 """Every key of the file: whether a change is in force at once, or waits for the next start."""

@@ -223,6 +223,20 @@ class Console(_Section):
     """Off, or while `admin_tokens` is empty, it answers 404."""
 
 
+class Metrics(_Section):
+    """A port of its own for Prometheus, beside `GET /metrics` with an admin token."""
+
+    listen: Address | None = None
+    """Plain HTTP for whoever reaches it: loopback, or a network of your own. Null: no such port."""
+
+
+class Tracing(_Section):
+    """Spans of requests, calls and their stages, for an OpenTelemetry collector. Takes the extra `tracing`."""
+
+    otlp_endpoint: BaseUrl | None = None
+    """Where it takes OTLP over HTTP, without `/v1/traces`, such as `http://127.0.0.1:4318`. Null: no traces."""
+
+
 class RequestLogFile(_Section):
     """`request_log.jsonl`: one line per request under `/api/`."""
 
@@ -260,6 +274,8 @@ class Settings(_Section):
     docs: Docs = Docs()
     console: Console = Console()
     request_log: RequestLogFile = RequestLogFile()
+    metrics: Metrics = Metrics()
+    tracing: Tracing = Tracing()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     @property

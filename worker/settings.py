@@ -52,6 +52,20 @@ def _expanded(path: Path) -> Path:
     return path.expanduser()
 
 
+def _checked_url(url: str) -> str:
+    match = _TARGET.fullmatch(url)
+    if not match or not match["scheme"] or int(match["port"] or 1) not in range(1, 65536):
+        raise ValueError("is http://host:port or https://host:port, without user name and query")
+    return url.rstrip("/")
+
+
+def _checked_address(listen: str) -> str:
+    match = _LISTEN.fullmatch(listen)
+    if not match or int(match["port"]) > 65535:
+        raise ValueError("listen is host:port, such as 127.0.0.1:28187 or [::1]:28187")
+    return listen
+
+
 Password = Annotated[SecretStr, AfterValidator(_for_metadata)]
 FilePath = Annotated[Path, AfterValidator(_expanded)]
 
@@ -114,12 +128,7 @@ class GrowthSettings(_Section):
     @field_validator("comfyui_url")
     @classmethod
     def _plain(cls, url: str | None) -> str | None:
-        if url is None:
-            return None
-        match = _TARGET.fullmatch(url)
-        if not match or not match["scheme"] or int(match["port"] or 1) not in range(1, 65536):
-            raise ValueError("is http://host:port or https://host:port, without user name and query")
-        return url.rstrip("/")
+        return None if url is None else _checked_url(url)
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
@@ -203,6 +212,30 @@ class HealthSettings(_Section):
         return self
 
 
+class MetricsSettings(_Section):
+    """A port of its own for Prometheus."""
+
+    listen: str | None = None
+    """Host and port, plain HTTP for whoever reaches it: loopback, or a network of your own. null: no such port."""
+
+    @field_validator("listen")
+    @classmethod
+    def _host_and_port(cls, listen: str | None) -> str | None:
+        return None if listen is None else _checked_address(listen)
+
+
+class TracingSettings(_Section):
+    """Spans of calls and their stages, for an OpenTelemetry collector. Takes the extra `tracing`."""
+
+    otlp_endpoint: str | None = None
+    """Where it takes OTLP over HTTP, without `/v1/traces`, such as `http://127.0.0.1:4318`. null: no traces."""
+
+    @field_validator("otlp_endpoint")
+    @classmethod
+    def _plain(cls, url: str | None) -> str | None:
+        return None if url is None else _checked_url(url)
+
+
 class Settings(_Section):
     """All of `worker_config.json`."""
 
@@ -216,6 +249,8 @@ class Settings(_Section):
     models: ModelsSettings = ModelsSettings()
     growth: GrowthSettings = GrowthSettings()
     health: HealthSettings = HealthSettings()
+    metrics: MetricsSettings = MetricsSettings()
+    tracing: TracingSettings = TracingSettings()
     drain_delay_seconds: float = Field(default=3.0, ge=0)
     """After SIGTERM: go on serving so long, so that every edge has heard of it, s."""
     drain_grace_seconds: float = Field(default=30.0, ge=0)
@@ -224,10 +259,7 @@ class Settings(_Section):
     @field_validator("listen")
     @classmethod
     def _host_and_port(cls, listen: str) -> str:
-        match = _LISTEN.fullmatch(listen)
-        if not match or int(match["port"]) > 65535:
-            raise ValueError("listen is host:port, such as 127.0.0.1:28187 or [::1]:28187")
-        return listen
+        return _checked_address(listen)
 
     @property
     def host(self) -> str:

@@ -66,6 +66,8 @@ def test_the_example_shows_the_defaults() -> None:
         "docs",
         "console",
         "request_log",
+        "metrics",
+        "tracing",
         "tls",
     ):
         assert getattr(shown, name) == getattr(small, name), name

@@ -65,6 +65,8 @@ OVERRIDES: dict[str, tuple[str, object]] = {
     ),
     "HEALTH_CANARY_MAX_AGE_SECONDS": ("9", 9.0),
     "HEALTH_STALL_AFTER_SECONDS": ('{"parsing": 5, "model_load": 600}', {Stage.PARSING: 5.0, Stage.MODEL_LOAD: 600.0}),
+    "METRICS_LISTEN": ("127.0.0.1:9109", "127.0.0.1:9109"),
+    "TRACING_OTLP_ENDPOINT": ("http://127.0.0.1:4318/", "http://127.0.0.1:4318"),
     "DRAIN_DELAY_SECONDS": ("0", 0.0),
     "DRAIN_GRACE_SECONDS": ("180", 180.0),
 }
