@@ -8,7 +8,25 @@ from typing import Protocol
 
 from google.protobuf.message import Message
 
+from hairmesh.trace_context import TraceContext
+
 DetailValue = float | int | str
+
+
+@dataclass(slots=True)
+class AttemptTrace:
+    """One attempt, for the spans of a request that is traced. Moments are of the monotonic clock, in s."""
+
+    context: TraceContext
+    method: str
+    worker: str
+    waited_since_s: float
+    """When it began to wait for its worker."""
+    began_s: float
+    ended_s: float
+    """Later, once it has ended."""
+    code: str = ""
+    """gRPC's name of how it ended; empty while it runs."""
 
 
 @dataclass(slots=True)
@@ -19,6 +37,27 @@ class CallTrace:
     """As it stands in the workers' logs and in the pool's."""
     workers: list[str] = field(default_factory=list)
     """One address for each attempt, in order."""
+    context: TraceContext | None = None
+    """The request's place in its trace: workers get it, in logs it is on every line."""
+    recorded: bool = False
+    """Whether spans are made of this request: only then are attempts noted, each with a span of its own."""
+    submitted_s: float = field(default=0.0, compare=False)
+    """When the pool got it, monotonic clock."""
+    attempts: list[AttemptTrace] = field(default_factory=list)
+
+    def attempt_begins(self, method: str, worker: str, now_s: float) -> str:
+        """Note an attempt; the `traceparent` for its worker, empty where the request has none."""
+        if self.context is None or not self.recorded:
+            return self.context.header if self.context else ""
+        waited_since_s = self.attempts[-1].ended_s if self.attempts else self.submitted_s
+        own = self.context.child()
+        self.attempts.append(AttemptTrace(own, method, worker, waited_since_s, now_s, now_s))
+        return own.header
+
+    def attempt_ended(self, code: str, now_s: float) -> None:
+        """The last one that was noted is over."""
+        if self.attempts:
+            self.attempts[-1].ended_s, self.attempts[-1].code = now_s, code
 
 
 @dataclass(frozen=True, slots=True)

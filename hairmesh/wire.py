@@ -17,6 +17,8 @@ TOKEN_KEY = "x-internal-token"  # noqa: S105  (the name of the metadata key, not
 """Printable ASCII only, on both sides; see `password_problem`."""
 REQUEST_ID_KEY = "x-request-id"
 CALL_ID_KEY = "x-call-id"
+TRACE_KEY = "traceparent"
+"""W3C Trace Context; see `hairmesh.trace_context`."""
 HEALTH_REASON_KEY = "x-health-reason"
 
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024

@@ -46,6 +46,10 @@ class Leases:
         )
         return f"<Leases {' '.join(held)}>"
 
+    def __len__(self) -> int:
+        """How many there are, those left behind too."""
+        return len(self._held)
+
     def on(self, target: str) -> Lease | None:
         """The lease on an endpoint's slot."""
         return self._held.get(target)

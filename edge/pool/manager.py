@@ -20,6 +20,7 @@ from edge.pool.brake import Brake
 from edge.pool.config import PoolConfig, Target
 from edge.pool.dispatch import Dispatch
 from edge.pool.endpoint import Endpoint
+from edge.pool.figures import PoolFigures, standings
 from edge.pool.fleet import Fleet
 from edge.pool.leases import Leases
 from edge.pool.outbox import Outbox
@@ -126,9 +127,28 @@ class Pool:
             waiting_outside=admission.outside,
             inside=admission.inside,
             braked=self._brake.on,
-            growth_capable=sum(e.online and "growth" in e.capabilities for e in endpoints),
+            growth_capable=self._growth_capable(),
             shared_cause=str(self._brake.cause or ""),
         )
+
+    def figures(self) -> PoolFigures:
+        """How many there are of each kind; with a thousand workers within a millisecond."""
+        endpoints = self._fleet.by_target.values()
+        admission = self._requests.admission
+        return PoolFigures(
+            standings=standings(endpoints),
+            online={e.target: e.online for e in endpoints},
+            growth_capable=self._growth_capable(),
+            braked=self._brake.on,
+            waiting_fast=admission.waiting(slow=False),
+            waiting_slow=admission.waiting(slow=True),
+            outside=admission.outside,
+            inside=admission.inside,
+            slots_busy=len(self._leases),
+        )
+
+    def _growth_capable(self) -> int:
+        return sum(e.online and "growth" in e.capabilities for e in self._fleet.by_target.values())
 
     # Events that concern several parts
 

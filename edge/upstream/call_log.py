@@ -1,7 +1,8 @@
 """The pool's log lines, joined with the requests they are about.
 
 The pool knows calls by their ids alone. A line that names a call of this edge gets the id of its request, as it stands
-in the request log and in the client's hands; one that names another edge's call is left as it is.
+in the request log and in the client's hands, and that of its trace; one that names another edge's call is left as it
+is.
 """
 
 from __future__ import annotations
@@ -21,20 +22,20 @@ class CallLog:
     """Knows the requests of the calls that run, and of those that may have left a slot behind."""
 
     def __init__(self) -> None:
-        self._running: dict[str, str] = {}
-        """Request by call."""
-        self._unsettled: dict[str, str] = {}
+        self._running: dict[str, tuple[str, str]] = {}
+        """Request and trace by call."""
+        self._unsettled: dict[str, tuple[str, str]] = {}
         """The oldest first."""
 
-    def begins(self, call_id: str, request_id: str) -> None:
+    def begins(self, call_id: str, request_id: str, trace_id: str = "") -> None:
         """A call of ours."""
-        self._running[call_id] = request_id
+        self._running[call_id] = request_id, trace_id
 
     def ends(self, call_id: str, *, settled: bool) -> None:
         """It is over. `settled`: it has left no slot behind, so that nothing more will be said of it."""
-        request_id = self._running.pop(call_id)
+        ids = self._running.pop(call_id)
         if not settled:
-            self._unsettled[call_id] = request_id
+            self._unsettled[call_id] = ids
             if len(self._unsettled) > UNSETTLED_MAX:
                 del self._unsettled[next(iter(self._unsettled))]
 
@@ -42,7 +43,7 @@ class CallLog:
         """One line of the pool's."""
         fields, call_id = dict(line.fields), line.fields.get("call_id")
         if isinstance(call_id, str):
-            request_id = self._running.get(call_id) or self._unsettled.get(call_id)
-            if request_id is not None:
-                fields["request_id"] = request_id
+            ids = self._running.get(call_id) or self._unsettled.get(call_id)
+            if ids is not None:
+                fields |= {name: known for name, known in zip(("request_id", "trace_id"), ids, strict=True) if known}
         (log.info if line.level == "info" else log.warning)(line.event, **fields)

@@ -31,7 +31,7 @@ class Contact:
         self._probe: asyncio.Task[None] | None = None
 
     async def run(
-        self, call: Call, call_id: str, timeout_s: float, progressed: attempt.Progressed
+        self, call: Call, call_id: str, timeout_s: float, progressed: attempt.Progressed, *, traceparent: str = ""
     ) -> attempt.Reply | Refusal:
         """One attempt, in `timeout_s` whatever happens. A refused password is not the end while there is another."""
         until_s = time.monotonic() + timeout_s
@@ -40,7 +40,7 @@ class Contact:
             answer = await self._link.calls[call.method](  # looked up each time: it may be another channel by now
                 call.message,
                 timeout_s=timeout_s,
-                metadata=attempt.call_metadata(token, call.request_id, call_id),
+                metadata=attempt.call_metadata(token, call.request_id, call_id, traceparent),
                 progressed=progressed,
             )
             if not isinstance(answer, Refusal) or answer.code is not ev.Code.UNAUTHENTICATED:

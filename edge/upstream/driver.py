@@ -34,6 +34,7 @@ from edge.upstream.home import Home
 from edge.upstream.passwords import Passwords
 from edge.upstream.refusal import Refusal
 from edge.upstream.resolver import Resolver, Resolving
+from edge.upstream.tally import MeshFigures, Tally
 
 TIMER_SLACK_S = 0.001
 """uvloop's timers count whole ms and may ring that much too early: the pool would ask for the same moment again."""
@@ -62,6 +63,7 @@ class Driver:
         self._certificates = _check(config, self._security)
         self._fingerprints = Fingerprints()
         self._call_log = CallLog()
+        self._tally = Tally()
         self._resolver = Resolver(resolving or Resolving(), self._tell_targets)
         self._edge_id = secrets.token_hex(4)
         self._pool = Pool(config, seed=seed, edge_id=self._edge_id)
@@ -167,6 +169,10 @@ class Driver:
         """States, causes, cooldowns, calls in flight and queue at this moment."""
         return self._pool.snapshot(time.monotonic())
 
+    def figures(self) -> MeshFigures:
+        """The same in numbers, and what was counted since the start."""
+        return MeshFigures(self._pool.figures(), self._tally)
+
     def contacts(self) -> Mapping[str, ContactSnapshot]:
         """By endpoint: what the pool does not know of it."""
         return {endpoint: contact.snapshot() for endpoint, contact in self._contacts.items()}
@@ -181,7 +187,9 @@ class Driver:
         self._home.check()
         self._calls += 1
         call_id = call.trace.call_id = f"{self._edge_id}-{self._calls}"
-        self._call_log.begins(call_id, call.request_id)
+        trace = call.trace
+        trace.submitted_s = time.monotonic()
+        self._call_log.begins(call_id, call.request_id, trace.context.trace_id if trace.context else "")
         desk = self._desks[call_id] = Desk()
         answer: Reply | Refusal | None = None
         attempts = 0
@@ -190,7 +198,7 @@ class Driver:
             self._tell_queued(call, desk, call_id, 1)
             while isinstance(word := await desk.take(), ev.Start):
                 attempts += 1
-                call.trace.workers.append(word.endpoint)
+                trace.workers.append(word.endpoint)
                 answer = await self._attempt(call, word, attempts)
                 self._feed(self._ended(call, call_id, answer))
                 self._tell_queued(call, desk, call_id, attempts + 1)
@@ -200,6 +208,7 @@ class Driver:
                 self._feed(ev.CallGone(time.monotonic(), call_id))
             settled = attempts == 0 or (attempts == 1 and isinstance(answer, Reply))
             self._call_log.ends(call_id, settled=settled)
+        self._tally.call_ended(word.queue_s, slow=call.slow)
         if isinstance(word, ev.Finish) and isinstance(answer, Reply):
             return Outcome(answer.response, word.endpoint, word.attempts, word.queue_s, answer.results)
         raise failure(word, answer)
@@ -232,12 +241,24 @@ class Driver:
     async def _attempt(self, call: Call, start: ev.Start, number: int) -> Reply | Refusal:
         """One attempt: the worker's answer, or how it failed."""
         progressed = partial(self._progressed, call, start.call_id, number)
+        began_s = time.monotonic()
+        traceparent = call.trace.attempt_begins(call.method, start.endpoint, began_s)
+        code = ev.Code.CANCELLED
         try:
-            return await self._contacts[start.endpoint].run(call, start.call_id, start.timeout_s, progressed)
+            contact = self._contacts[start.endpoint]
+            answer = await contact.run(call, start.call_id, start.timeout_s, progressed, traceparent=traceparent)
+            code = answer.code if isinstance(answer, Refusal) else ev.Code.OK
         except asyncio.CancelledError:
             if task_is_cancelled():
                 raise
-            return Refusal(ev.Code.UNAVAILABLE)  # the channel was closed
+            code = ev.Code.UNAVAILABLE
+            return Refusal(code)  # the channel was closed
+        else:
+            return answer
+        finally:
+            now_s = time.monotonic()
+            self._tally.attempt_ended(call.method, code, now_s - began_s)
+            call.trace.attempt_ended(code, now_s)
 
     def _tell_queued(self, call: Call, desk: Desk, call_id: str, attempt: int) -> None:
         """The call is not over: it waits for its next attempt, or has a worker already."""
@@ -262,6 +283,7 @@ class Driver:
             else:  # what the driver does of its own is no part of the request that happened to bring it about
                 contextvars.Context().run(self._carry_out, decision)
         for line in lines:
+            self._tally.heard(line)
             contextvars.Context().run(self._call_log.write, line)
 
     def _carry_out(self, decision: ev.Decision) -> None:
