@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import subprocess
+import sys
 import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 import structlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edge import request_log
+from edge import log_file, request_log
 from edge.request_log import RequestLog
+from tests.e2e.small_disk import MountRefusedError, SmallDisk, small_disk
 
 
 def lines(path: Path) -> list[dict[str, object]]:
@@ -77,7 +84,8 @@ def test_a_path_that_cannot_be_written_is_said_once_and_stops_nothing(tmp_path: 
         for _ in range(10):
             log.write({})
         log.close()
-    assert [entry["event"] for entry in said] == ["request_log_not_written"]
+    assert [entry["event"] for entry in said] == ["request_log_not_written", "request_log_lines_dropped"]
+    assert said[-1]["count"] == log.lost == 10
 
 
 def test_a_disk_that_hangs_costs_lines_not_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,14 +101,180 @@ def test_a_disk_that_hangs_costs_lines_not_memory(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(os, "write", write)
     log = RequestLog(tmp_path / "log", max_bytes=10_000_000, keep=1)
-    log.write({"number": -1})
-    assert entered.wait(10)
     for number in range(250):
         log.write({"number": number})
+    assert entered.wait(10)
     log.close()  # gives up
-    let_go.set()
-    log._thread.join()
-    assert [line["number"] for line in lines(tmp_path / "log")] == [-1, *range(100)]
     with structlog.testing.capture_logs() as said:
-        log.write({})
+        let_go.set()
+        log._thread.join()
+    assert [line["number"] for line in lines(tmp_path / "log")] == list(range(100))
     assert said == [{"event": "request_log_lines_dropped", "count": 150, "log_level": "error"}]
+
+
+def test_a_disk_that_is_full_for_a_while_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full, refused = threading.Event(), threading.Event()
+    full.set()
+    real = os.write
+
+    def write(descriptor: int, data: bytes) -> int:
+        if not full.is_set():
+            return real(descriptor, data)
+        written = real(descriptor, data[: len(data) // 2])
+        refused.set()
+        return written
+
+    monkeypatch.setattr(os, "write", write)
+    log = RequestLog(tmp_path / "log", max_bytes=10_000_000, keep=1)
+    for number in range(20):
+        log.write({"number": number})
+    assert refused.wait(10)
+    full.clear()
+    log.close()
+    assert [line["number"] for line in lines(tmp_path / "log")] == list(range(20))
+    assert log.lost == 0
+
+
+def test_half_a_line_that_a_killed_process_left_is_cut_off_and_told(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b'{"number": 0}\n{"number": 1, "te')
+    with structlog.testing.capture_logs() as said:
+        log = RequestLog(path, max_bytes=10_000_000, keep=1)
+        log.write({"number": 2})
+        log.close()
+    assert [line["number"] for line in lines(path)] == [0, 2]
+    assert said == [{"event": "request_log_mended", "bytes": 17, "log_level": "warning"}]
+
+
+def test_it_follows_its_name_when_the_file_was_taken_away(tmp_path: Path) -> None:
+    path, away = tmp_path / "log", tmp_path / "log-20261130"
+    log = RequestLog(path, max_bytes=10_000_000, keep=1)
+    log.write({"number": 0})
+    until(path.exists)
+    until(lambda: len(lines(path)) == 1)
+    path.rename(away)
+    log.write({"number": 1})
+    until(path.exists)
+    path.unlink()
+    log.write({"number": 2})
+    log.close()
+    assert [line["number"] for line in lines(away)] == [0]
+    assert [line["number"] for line in lines(path)] in ([2], [1, 2])
+
+
+def test_who_holds_the_file_and_does_not_move_costs_nothing_once_it_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_file, "LOCK_S", 0.01)
+    path = tmp_path / "log"
+    with path.open("ab") as held, structlog.testing.capture_logs() as said:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        log = RequestLog(path, max_bytes=10_000_000, keep=1)
+        log.write({"number": 0})
+        until(lambda: bool(said))
+    log.close()
+    assert [entry["event"] for entry in said] == ["request_log_not_written"]
+    assert [line["number"] for line in lines(path)] == [0]
+
+
+WRITER = """
+import json, sys, time
+from pathlib import Path
+from edge.request_log import RequestLog
+path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+log = RequestLog(path, max_bytes=int(sys.argv[4]), keep=int(sys.argv[5]))
+for number in range(count):
+    log.write({"writer": name, "number": number, "text": "x" * 4000})
+    if number % 50 == 0:
+        time.sleep(0.02)
+print("written", flush=True)
+log.close()
+print(json.dumps({"lost": log.lost}), flush=True)
+"""
+
+
+class Writers:
+    """Processes that write to one file at the same time."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.children: dict[str, subprocess.Popen[str]] = {}
+
+    def start(self, name: str, *, count: int, max_bytes: int, keep: int = 900) -> None:
+        arguments = [str(self._path), name, str(count), str(max_bytes), str(keep)]
+        self.children[name] = subprocess.Popen([sys.executable, "-c", WRITER, *arguments], stdout=PIPE, text=True)
+
+    def losses(self) -> dict[str, int]:
+        """What each says it lost; those that were killed say nothing."""
+        told = {}
+        for name, child in self.children.items():
+            said = child.communicate(timeout=60)[0].splitlines()
+            if child.returncode == 0:
+                told[name] = int(json.loads(said[-1])["lost"])
+        return told
+
+    def found(self) -> dict[str, list[int]]:
+        """Numbers of the lines of each, over all files, the oldest file first. Every line parses."""
+        files = sorted(self._path.parent.glob(f"{self._path.name}.*"), key=lambda file: -int(file.suffix[1:]))
+        found: dict[str, list[int]] = {name: [] for name in self.children}
+        for file in (*files, self._path):
+            for line in lines(file):
+                assert line["text"] == "x" * 4000
+                found[str(line["writer"])].append(int(str(line["number"])))
+        return found
+
+
+def test_b93_eight_processes_on_one_file_one_of_them_killed(tmp_path: Path) -> None:
+    path = tmp_path / "request_log.jsonl"
+    writers = Writers(path)
+    for number in range(8):
+        writers.start(str(number), count=500, max_bytes=200_000)
+    killed = writers.children["0"]
+    until(lambda: path.exists() and "0" in {str(line["writer"]) for line in newest(path)})
+    killed.kill()
+    losses, found = writers.losses(), writers.found()
+    assert losses == {str(number): 0 for number in range(1, 8)}
+    for name in losses:
+        assert found[name] == list(range(500))
+    assert found["0"] == list(range(len(found["0"])))
+    assert len(list(tmp_path.iterdir())) > 50, "it was rotated again and again"
+
+
+def test_b93_a_disk_that_fills_up_cuts_no_line_and_every_loss_is_told(disk: SmallDisk) -> None:
+    path = disk.path / "request_log.jsonl"
+    disk.fill(leave_bytes=1_000_000)
+    writers = Writers(path)
+    for number in range(3):
+        writers.start(str(number), count=200, max_bytes=300_000)
+    losses, found = writers.losses(), writers.found()
+    assert sum(losses.values()) > 0
+    for name, lost in losses.items():
+        assert len(found[name]) == 200 - lost
+        assert found[name] == sorted(found[name])
+
+
+def newest(path: Path) -> list[dict[str, object]]:
+    """Whole lines of the file that has the name now."""
+    try:
+        whole = path.read_text().rpartition("\n")[0]
+    except FileNotFoundError:  # it is being renamed
+        return []
+    return [json.loads(line) for line in whole.splitlines()]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Wait for another thread or process."""
+    end_s = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end_s
+        time.sleep(0.002)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    """A disk that can be filled."""
+    try:
+        with small_disk(tmp_path / "disk", 4_000_000) as mounted:
+            yield mounted
+    except MountRefusedError as error:
+        pytest.skip(f"no file system can be mounted here: {error}")
