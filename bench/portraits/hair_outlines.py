@@ -1,6 +1,7 @@
 """Outlines of hair drawn by eye, before any parser had been run on the pictures for their hair.
 
-`hair_outlines.json` says by which rule they were drawn, and holds them.
+`hair_outlines.json` says by which rule they were drawn, and holds them; `hair_outlines_second.json` holds some of them
+drawn once more, without the first ones being seen: how far two outlines of the same hair agree.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from vision.types import Points
 
 OUTLINES = Path(__file__).parent / "hair_outlines.json"
+SECOND = Path(__file__).parent / "hair_outlines_second.json"
 Mask = NDArray[np.bool_]
 
 
@@ -40,9 +42,9 @@ class HairOutline:
         return drawn.astype(bool)
 
 
-def read_outlines() -> tuple[HairOutline, ...]:
+def read_outlines(path: Path = OUTLINES) -> tuple[HairOutline, ...]:
     """All of them, in the order of the file."""
-    pictures = json.loads(OUTLINES.read_text())["pictures"]
+    pictures = json.loads(path.read_text())["pictures"]
     return tuple(
         HairOutline(
             picture,

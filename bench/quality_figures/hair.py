@@ -1,4 +1,10 @@
-"""Hair masks against outlines drawn by eye, over the whole photo; and what one crop about the face would give."""
+"""Hair masks against outlines drawn by eye, over the whole photo; and what one crop about the face would give.
+
+The one crop is the plain parser's: the most probable class of each pixel of one upright square about the middle of the
+mesh, once through the network, with nothing of `vision.parsing` or `vision.hair_mask` but how a crop is sampled. Hair
+beyond the square is lost. Some pictures were outlined twice, so that the figures can be read against what two outlines
+of the same hair have in common.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +14,7 @@ import cv2
 import numpy as np
 
 from bench.harness import console, table
-from bench.portraits.hair_outlines import Mask, overlap, read_outlines
+from bench.portraits.hair_outlines import SECOND, Mask, overlap, read_outlines
 from bench.portraits.pictures import path_of, read_photo
 from bench.quality_figures import Figures
 from bench.quality_figures.looker import Looker
@@ -29,6 +35,8 @@ def hair(look: Looker) -> Figures:
     """Every picture that is here."""
     rows: list[list[str]] = []
     found: list[float] = []
+    again = {outline.picture: outline for outline in read_outlines(SECOND)}
+    twice: list[tuple[float, float, float]] = []
     single: dict[str, list[float]] = {name: [] for name in CROP_SIDES}
     missing = []
     for outline in read_outlines():
@@ -37,7 +45,11 @@ def hair(look: Looker) -> Figures:
             continue
         photo, landmarks, parsing = look.parts(read_photo(outline.picture))
         drawn = outline.mask(photo.height_px, photo.width_px)
-        found.append(overlap(hair_alpha(photo.rgb, parsing) > 0.5, drawn))
+        mask = hair_alpha(photo.rgb, parsing) > 0.5
+        found.append(overlap(mask, drawn))
+        if second := again.get(outline.picture):
+            redrawn = second.mask(photo.height_px, photo.width_px)
+            twice.append((overlap(drawn, redrawn), found[-1], overlap(mask, redrawn)))
         for name, side in CROP_SIDES.items():
             single[name].append(overlap(_one_crop(photo, landmarks, look.parser, side), drawn))
         ious = [found[-1], *(of_crop[-1] for of_crop in single.values())]
@@ -49,6 +61,12 @@ def hair(look: Looker) -> Figures:
         if chosen:
             means = ", ".join(f"{statistics.mean(values):.3f}" for values in zip(*chosen, strict=True))
             console.print(f"{framing}: {means} on {len(chosen)}")
+    if twice:
+        repeat, first, other = (statistics.mean(column) for column in zip(*twice, strict=True))
+        console.print(
+            f"{len(twice)} outlined twice: the outlines overlap by {repeat:.3f}, "
+            f"the mask with the first by {first:.3f}, with the second by {other:.3f}"
+        )
     if missing:
         console.print(f"not here: {', '.join(missing)}")
     return {
@@ -57,6 +75,8 @@ def hair(look: Looker) -> Figures:
         "hair_iou_min": min(found),
         "hair_iou_single_crop": statistics.mean(single["2 faces"]),
         "hair_iou_single_mesh_crop": statistics.mean(single["2 meshes"]),
+        "hair_outline_repeat": statistics.mean(column[0] for column in twice) if twice else None,
+        "hair_iou_of_repeated": statistics.mean(column[1] for column in twice) if twice else None,
     }
 
 

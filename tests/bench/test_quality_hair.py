@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bench.portraits.hair_outlines import HairOutline, overlap, read_outlines
+from bench.portraits.hair_outlines import SECOND, HairOutline, overlap, read_outlines
 from bench.portraits.pictures import path_of, read_photo
 
 SQUARE = np.array([(10, 10), (49, 10), (49, 49), (10, 49)], dtype=np.float64)
@@ -29,6 +29,18 @@ def test_outlines_lie_in_their_pictures() -> None:
             assert (polygon >= 0).all()
             assert (polygon <= [photo.width_px, photo.height_px]).all()
         assert 0.005 < outline.mask(photo.height_px, photo.width_px).mean() < 0.6
+
+
+def test_second_outlines_are_other_outlines_of_the_same_hair() -> None:
+    """Drawn anew, not copied, and in the same pixels: two eyes agree on most of a head of hair and never on all."""
+    first = {outline.picture: outline for outline in read_outlines()}
+    seconds = read_outlines(SECOND)
+    assert len(seconds) >= 5
+    for second in seconds:
+        polygon = np.vstack([*first[second.picture].outer, *second.outer])
+        width_px, height_px = polygon.max(axis=0).astype(int) + 1
+        masks = (outline.mask(height_px, width_px) for outline in (first[second.picture], second))
+        assert 0.85 < overlap(*masks) < 0.99, second.picture
 
 
 def test_holes_are_no_hair() -> None:
