@@ -8,7 +8,7 @@ import numpy as np
 
 from vision.anthropometry import measure_face
 from vision.calls import DesignOptions, DesignRule, HairlineDesign, HairlineHeight, Sex, Style
-from vision.designs.area import Region, area_interval_cm2, find_regions, surface_mm2
+from vision.designs.area import Z95, Region, area_interval_cm2, find_regions, surface_mm2
 from vision.designs.catalogue import SHAPES, Shape
 from vision.designs.curve import USUAL_END_WIDTH, TempleEnd, design_curve
 from vision.designs.forehead import Forehead
@@ -85,7 +85,7 @@ class _Fitting:
         left, right = forehead.to_photo(np.column_stack([[1.0, -1.0], temple_heights]))
         height = _height(placed, self.facts)
         regions = find_regions(curve, present)
-        area_cm2, interval = self._area(temple_heights, regions, height)
+        area_cm2, interval = self._area(curve, temple_heights, regions, height)
         density = self.options.density_per_cm2
         return HairlineDesign(
             style=style,
@@ -110,7 +110,7 @@ class _Fitting:
         return judge(curve, shape, self.options.sex, self.present, middle_court=middle_court, scale=scale)
 
     def _area(
-        self, temple_heights: Array, regions: list[Region], height: Measurement
+        self, curve: Points, temple_heights: Array, regions: list[Region], height: Measurement
     ) -> tuple[float, Interval] | tuple[None, None]:
         """In cm², with its interval.
 
@@ -118,9 +118,14 @@ class _Fitting:
         """
         if self.of_child or self.unit_mm is None or not _is_known(temple_heights, self.present):
             return None, None
-        area_cm2 = surface_mm2(regions, self.forehead, self.unit_mm / self.forehead.unit_px) / 100
-        interval = area_interval_cm2(area_cm2, regions, height, edge_sd=self.present.edge_sd, unit_mm=self.unit_mm)
-        return area_cm2, interval
+        mm_per_px = self.unit_mm / self.forehead.unit_px
+
+        def cm2(of: list[Region]) -> float:
+            return surface_mm2(of, self.forehead, mm_per_px) / 100
+
+        area_cm2, edge = cm2(regions), Z95 * self.present.edge_sd
+        nearer, further = (cm2(find_regions(curve, self.present, further=by, least_depth=0.0)) for by in (-edge, edge))
+        return area_cm2, area_interval_cm2(area_cm2, (nearer, further), height)
 
 
 def temple_ends(present: PresentLine, front: float) -> tuple[TempleEnd, TempleEnd]:

@@ -13,7 +13,7 @@ from vision.types import Facts, HairlineState, Points
 
 MAX_GAP_DEG = 6.0
 """The line is not guessed over a wider gap between two points where it was seen; they lie 2 to 3 degrees apart."""
-LOWER = 0.2
+LOWER = 0.3
 """The temporal hair goes on straight down from the lowest point where it was seen, so far."""
 KNOWN_STATES = frozenset({HairlineState.OBSERVED, HairlineState.NONE})
 """Of the trichion: beside bangs or under a hat, what is seen of a line is not told from their edge."""

@@ -29,6 +29,10 @@ def designed(facts: Facts, style: Style = Style.ROUND, options: DesignOptions = 
     return design
 
 
+def hairline_of(facts: Facts) -> Points:
+    return np.array([(point.x_px, point.y_px) for point in facts.hairline.points])
+
+
 def shoelace(polygon: Points) -> float:
     x, y = polygon.T
     return float(abs(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2)
@@ -220,6 +224,26 @@ def test_the_interval_tells_of_scale_edge_and_head() -> None:
     assert of_head < half_width_pct(facts_of(edge_sd_px=0.0, scale=scale_of(MM_PER_PX, **exact))) < of_head + 2
 
 
+def test_that_there_is_nothing_to_fill_is_as_uncertain_as_the_hairline() -> None:
+    """Hair 1 mm behind the design: less than is filled, and perhaps more."""
+    bare = facts_of(radius=lambda angle: np.full(angle.shape, 2.4))
+    curve = Forehead(bare.landmarks).to_face(designed(bare).curve)
+
+    def high(edge_sd_px: float) -> float:
+        behind = facts_of(
+            radius=lambda angle: np.interp(angle, *polar(curve)) + np.where(np.abs(angle) < 60, 0.025, 0.0),
+            edge_sd_px=edge_sd_px,
+        )
+        design = designed(behind)
+        assert design.area_cm2 == 0
+        assert design.area_interval_cm2 is not None
+        assert design.area_interval_cm2.low == 0
+        return design.area_interval_cm2.high
+
+    assert 1 < high(2.0) < 5  # a strip as long as the hairline, 1.7 mm wide in the picture
+    assert high(8.0) == pytest.approx(2 * high(4.0), rel=0.2)
+
+
 def test_grafts_are_area_times_density() -> None:
     design = designed(facts_of(), options=replace(MALE, density_per_cm2=55.0))
     assert design.area_cm2 is not None
@@ -286,6 +310,26 @@ def test_a_part_that_is_not_seen_leaves_no_area() -> None:
     design = designed(facts_of(hidden=range(20, 30)))
     assert design.area_cm2 is None
     assert len(design.regions) == 2
+
+
+def test_under_a_lock_a_region_has_no_notch() -> None:
+    """Four points of the hairline hidden beside the middle."""
+    facts, seen = facts_of(hidden=range(20, 24)), facts_of()
+    design, whole = designed(facts), designed(seen)
+    assert design.area_cm2 is None
+    (region,), (wanted,) = design.regions, whole.regions
+    assert shoelace(region) == pytest.approx(shoelace(wanted), rel=0.02)
+
+
+def test_where_the_hairline_is_lost_in_a_temple_the_region_goes_on_to_the_end_of_the_design() -> None:
+    """And is not cut off half way down."""
+    facts = facts_of(hidden=range(7))
+    forehead = Forehead(facts.landmarks)
+    curve = forehead.to_face(designed(facts).curve)
+    (region,) = find_regions(curve, present_line(facts, forehead))
+    assert region.angle_deg[0] == pytest.approx(polar(curve[:1])[0][0], abs=0.5)
+    assert region.outer[0] - region.inner[0] < 0.03
+    assert region.angle_deg[0] < np.degrees(np.arctan2(*forehead.to_face(hairline_of(facts))[7])) - 2
 
 
 def test_ends_tie_into_the_temporal_hair() -> None:

@@ -180,7 +180,8 @@ class HairlineDesign(_message.Message):
     """Name in the catalogue."""
     area_cm2: _builtins.float
     """Area between the design and the present hairline, in cm²; absent without a scale or present hairline, and
-    of a child (warning `CHILD`).
+    of a child (warning `CHILD`). 0 where the present hair reaches the design, or nearly: stretches that are nowhere
+    deeper than 2 mm are less than a hairline is known by, and are not counted. `area_interval_cm2` has them.
     """
     grafts: _builtins.int
     """Grafts for the stated density; absent without an area."""
