@@ -37,7 +37,7 @@ import cv2
 import numpy as np
 from rich.progress import track
 
-from bench.growth_controls import FAKES, covered_mm2, moved
+from bench.growth_controls import FAKES, Ground
 from bench.growth_receded import receded
 from bench.harness import BenchError, console, emit, table
 from bench.mark_crop import resolve
@@ -217,15 +217,16 @@ class Grower:
             (keep / f"{person}.png").write_bytes(encode_png(sheet).data)
 
     def _controls(self, name: str, job: GrowthJob, weights: Weights, tally: Tally) -> None:
-        if covered_mm2(job) < JUDGED_MM2 or job.scene.hairline is None:
+        ground = Ground(job)
+        if ground.covered_mm2() < JUDGED_MM2 or job.scene.hairline is None:
             return
         fooled = fooled_parser(job)
         for fake, make in FAKES.items():
             tally.controls.append(name)
-            finished = composite(job.scene.rgb, make(job), weights)
+            finished = composite(job.scene.rgb, make(ground), weights)
             if convincing(prove(job, finished, weights, fooled)) is None:
                 tally.controls_passed.append(f"{name}: {fake}")
-        failed = convincing(self.evidence(job, weights, composite(job.scene.rgb, moved(job), weights)))
+        failed = convincing(self.evidence(job, weights, composite(job.scene.rgb, ground.moved, weights)))
         if failed is not None:
             tally.moved_failed.append((name, str(failed)))
 

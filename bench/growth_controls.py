@@ -8,6 +8,7 @@ where and how they end.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 
 import cv2
 import numpy as np
@@ -32,46 +33,95 @@ FULL_MM = (1.0, 2.5)
 """From the first to the second depth a texture behind a front takes over wholly."""
 SEED = 7
 
-Make = Callable[[GrowthJob], RgbImage]
+
+class Ground:
+    """What the controls of one job are made of and laid on, each found once."""
+
+    def __init__(self, job: GrowthJob) -> None:
+        self.job = job
+
+    @cached_property
+    def distance(self) -> NDArray[np.float32]:
+        """(H, W), pixels to the region."""
+        outside = (self.job.region < 0.5).astype(np.uint8)
+        return np.asarray(cv2.distanceTransform(outside, cv2.DIST_L2, 5), dtype=np.float32)
+
+    @cached_property
+    def own(self) -> NDArray[np.bool_]:
+        """(H, W), hair near the region that was there before."""
+        near = (self.distance > 0) & (self.distance < NEAR_MM * px_per_mm(self.job.scene))
+        own: NDArray[np.bool_] = (hair(self.job.scene) > 0.9) & near
+        return own
+
+    @cached_property
+    def depth_mm(self) -> NDArray[np.float64]:
+        """(H, W), how far behind the new edge each pixel of region and present hair lies."""
+        either = ((self.job.region > 0.5) | (hair(self.job.scene) > 0.5)).astype(np.uint8)
+        depth = np.asarray(cv2.distanceTransform(either, cv2.DIST_L2, 5), dtype=np.float64)
+        return depth / px_per_mm(self.job.scene)
+
+    @cached_property
+    def moved(self) -> RgbImage:
+        """The own hair, drawn to the front."""
+        return moved(self.job)
+
+    @cached_property
+    def share(self) -> NDArray[np.float64]:
+        """(H, W, 1), how far the moved hair goes from skin to hair: what a texture behind its front takes over."""
+        scene, drawn = self.job.scene, self.moved.astype(np.float32)
+        bare = (self.job.region > 0.5) & (hair(scene) < 0.05)
+        skin = np.median(scene.rgb[bare if bare.any() else self.job.region > 0.5], axis=0)
+        towards = scene.rgb[self.own].mean(axis=0) - skin
+        level = np.clip((drawn - skin) @ towards / max(float(towards @ towards), 1.0), 0, 1)
+        deep = np.clip((self.depth_mm - FULL_MM[0]) / (FULL_MM[1] - FULL_MM[0]), 0, 1)
+        return np.asarray(np.maximum(level, deep)[..., None], dtype=np.float64)
+
+    def covered_mm2(self) -> float:
+        """How much of the region lies so far behind its front that a fake covers it wholly."""
+        deep = (self.job.region > 0.5) & (self.depth_mm >= FULL_MM[1])
+        return float(np.count_nonzero(deep)) / px_per_mm(self.job.scene) ** 2
 
 
-def barcode(job: GrowthJob) -> RgbImage:
+Make = Callable[[Ground], RgbImage]
+
+
+def barcode(ground: Ground) -> RgbImage:
     """Upright bars, each in the colour of some pixel of the own hair."""
     rng = np.random.default_rng(SEED)
-    height, width = job.region.shape
-    own = job.scene.rgb[_own(job)]
+    height, width = ground.job.region.shape
+    own = ground.job.scene.rgb[ground.own]
     bars = np.repeat(own[rng.integers(0, len(own), width)], rng.integers(*BAR_PX, width), axis=0)[:width]
     return np.broadcast_to(bars, (height, width, 3)).copy()
 
 
-def tiled(job: GrowthJob) -> RgbImage:
+def tiled(ground: Ground) -> RgbImage:
     """One square of the own hair, laid side by side."""
-    height, width = job.region.shape
-    scale = px_per_mm(job.scene)
-    tile = _square(job, round(scale * float(np.clip(np.sqrt(job.region.sum()) / scale / 3, *TILE_MM))))
+    height, width = ground.job.region.shape
+    scale = px_per_mm(ground.job.scene)
+    tile = _square(ground, round(scale * float(np.clip(np.sqrt(ground.job.region.sum()) / scale / 3, *TILE_MM))))
     side = len(tile)
     return np.tile(tile, (height // side + 1, width // side + 1, 1))[:height, :width]
 
 
-def paint(job: GrowthJob) -> RgbImage:
+def paint(ground: Ground) -> RgbImage:
     """The mean colour of the own hair, flat."""
-    mean = job.scene.rgb[_own(job)].mean(axis=0)
-    return np.broadcast_to(np.rint(mean).astype(np.uint8), job.scene.rgb.shape).copy()
+    mean = ground.job.scene.rgb[ground.own].mean(axis=0)
+    return np.broadcast_to(np.rint(mean).astype(np.uint8), ground.job.scene.rgb.shape).copy()
 
 
-def noise(job: GrowthJob) -> RgbImage:
+def noise(ground: Ground) -> RgbImage:
     """Noise without any strand, as light, as coloured and nearly as strong as the own hair."""
-    own = job.scene.rgb[_own(job)].astype(np.float64)
-    grain = cv2.GaussianBlur(np.random.default_rng(SEED).standard_normal(job.region.shape), (0, 0), GRAIN_PX)
+    own = ground.job.scene.rgb[ground.own].astype(np.float64)
+    grain = cv2.GaussianBlur(np.random.default_rng(SEED).standard_normal(ground.job.region.shape), (0, 0), GRAIN_PX)
     return _bytes(own.mean(axis=0) + NOISE_SHARE * own.std(axis=0) * (grain / grain.std())[..., None])
 
 
-def spectrum_noise(job: GrowthJob) -> RgbImage:
+def spectrum_noise(ground: Ground) -> RgbImage:
     """Noise with the spectrum of a square of the own hair: its directions and its fineness, and no strand."""
-    square = _square(job, round(SPECTRUM_MM * px_per_mm(job.scene))).astype(np.float64)
+    square = _square(ground, round(SPECTRUM_MM * px_per_mm(ground.job.scene))).astype(np.float64)
     mean = square.mean(axis=(0, 1))
     around = (square - mean) * np.outer(np.hanning(len(square)), np.hanning(len(square)))[..., None]
-    grain = np.random.default_rng(SEED).standard_normal(job.region.shape)
+    grain = np.random.default_rng(SEED).standard_normal(ground.job.region.shape)
     planes = []
     for plane in np.moveaxis(around, 2, 0):
         kernel = np.fft.fftshift(np.fft.ifft2(np.abs(np.fft.fft2(plane))).real)
@@ -80,40 +130,29 @@ def spectrum_noise(job: GrowthJob) -> RgbImage:
     return _bytes(mean + (square - mean).std(axis=(0, 1)) * np.dstack(planes))
 
 
-def upside_down(job: GrowthJob) -> RgbImage:
+def upside_down(ground: Ground) -> RgbImage:
     """The photo mirrored about the upper end of the region."""
-    height = len(job.region)
-    top = int(np.flatnonzero((job.region > 0.5).any(axis=1))[0])
-    return job.scene.rgb[np.clip(2 * top - np.arange(height), 0, height - 1)]
+    height = len(ground.job.region)
+    top = int(np.flatnonzero((ground.job.region > 0.5).any(axis=1))[0])
+    return ground.job.scene.rgb[np.clip(2 * top - np.arange(height), 0, height - 1)]
 
 
-def shifted(job: GrowthJob) -> RgbImage:
+def shifted(ground: Ground) -> RgbImage:
     """The whole photo, moved down until hair lies on the region."""
-    return np.roll(job.scene.rgb, round(SHIFT_MM * px_per_mm(job.scene)), axis=0)
-
-
-def covered_mm2(job: GrowthJob) -> float:
-    """How much of the region lies so far behind its front that a fake covers it wholly."""
-    return float(np.count_nonzero((job.region > 0.5) & (_depth_mm(job) >= FULL_MM[1]))) / px_per_mm(job.scene) ** 2
+    return np.roll(ground.job.scene.rgb, round(SHIFT_MM * px_per_mm(ground.job.scene)), axis=0)
 
 
 def blurred(sigma_px: float) -> Make:
     """The moved hair, out of focus."""
-    return lambda job: np.asarray(cv2.GaussianBlur(moved(job), (0, 0), sigma_px), dtype=np.uint8)
+    return lambda ground: np.asarray(cv2.GaussianBlur(ground.moved, (0, 0), sigma_px), dtype=np.uint8)
 
 
 def behind_front(texture: Make) -> Make:
     """`texture` where the moved hair is, with that one's front."""
 
-    def laid(job: GrowthJob) -> RgbImage:
-        drawn = moved(job).astype(np.float32)
-        bare = (job.region > 0.5) & (hair(job.scene) < 0.05)
-        skin = np.median(job.scene.rgb[bare if bare.any() else job.region > 0.5], axis=0)
-        towards = job.scene.rgb[_own(job)].mean(axis=0) - skin
-        level = np.clip((drawn - skin) @ towards / max(float(towards @ towards), 1.0), 0, 1)
-        deep = np.clip((_depth_mm(job) - FULL_MM[0]) / (FULL_MM[1] - FULL_MM[0]), 0, 1)
-        share = np.maximum(level, deep)[..., None]
-        return _bytes(drawn + share * (texture(job) - drawn))
+    def laid(ground: Ground) -> RgbImage:
+        drawn = ground.moved.astype(np.float32)
+        return _bytes(drawn + ground.share * (texture(ground) - drawn))
 
     return laid
 
@@ -163,14 +202,14 @@ def _bytes(values: NDArray[np.floating]) -> RgbImage:
     return np.asarray(np.clip(np.rint(values), 0, 255), dtype=np.uint8)
 
 
-def _square(job: GrowthJob, side: int) -> RgbImage:
+def _square(ground: Ground, side: int) -> RgbImage:
     """(side, side, 3), the square nearest to the region that holds hair alone, or as nearly as there is one."""
-    height, width = job.region.shape
-    full = cv2.blur(_own(job).astype(np.float32), (side, side))
+    height, width = ground.job.region.shape
+    full = cv2.blur(ground.own.astype(np.float32), (side, side))
     whole = full >= min(0.999, float(full.max()))
-    y, x = np.unravel_index(np.argmin(np.where(whole, _distance(job), np.inf)), whole.shape)
+    y, x = np.unravel_index(np.argmin(np.where(whole, ground.distance, np.inf)), whole.shape)
     top, left = min(max(0, int(y) - side // 2), height - side), min(max(0, int(x) - side // 2), width - side)
-    return job.scene.rgb[top : top + side, left : left + side]
+    return ground.job.scene.rgb[top : top + side, left : left + side]
 
 
 def _radius_at(line: Points, angle: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -178,21 +217,3 @@ def _radius_at(line: Points, angle: NDArray[np.floating]) -> NDArray[np.floating
     angles = np.arctan2(line[:, 0], -line[:, 1])
     order = np.argsort(angles)
     return np.asarray(np.interp(angle, angles[order], np.hypot(*line[order].T)))
-
-
-def _depth_mm(job: GrowthJob) -> NDArray[np.float64]:
-    """(H, W), how far behind the new edge each pixel of region and present hair lies."""
-    either = ((job.region > 0.5) | (hair(job.scene) > 0.5)).astype(np.uint8)
-    return np.asarray(cv2.distanceTransform(either, cv2.DIST_L2, 5), dtype=np.float64) / px_per_mm(job.scene)
-
-
-def _distance(job: GrowthJob) -> NDArray[np.float32]:
-    outside = (job.region < 0.5).astype(np.uint8)
-    return np.asarray(cv2.distanceTransform(outside, cv2.DIST_L2, 5), dtype=np.float32)
-
-
-def _own(job: GrowthJob) -> NDArray[np.bool_]:
-    """(H, W), hair near the region that was there before."""
-    distance = _distance(job)
-    own: NDArray[np.bool_] = (hair(job.scene) > 0.9) & (distance > 0) & (distance < NEAR_MM * px_per_mm(job.scene))
-    return own

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
-from bench.growth_controls import FAKES, moved
+from bench.growth_controls import FAKES, Ground, moved
 from tests.vision.growth.painted_heads import SIDE_PX, SKIN, combed, hair_pixels, lowered, painted_facts, parsing_of
 from vision.calls import GrowthProof
 from vision.errors import CancelledCallError
@@ -56,6 +56,10 @@ def evidence(make: Callable[[GrowthJob], RgbImage], asked: GrowthJob | None = No
     asked = asked or job()
     weights = reach(asked)
     return prove(asked, composite(asked.scene.rgb, make(asked), weights), weights, easily_fooled)
+
+
+def fake(name: str) -> Callable[[GrowthJob], RgbImage]:
+    return lambda asked: FAKES[name](Ground(asked))
 
 
 def broken(found: Evidence) -> str | None:
@@ -125,7 +129,7 @@ def too_low(asked: GrowthJob) -> RgbImage:
 @pytest.mark.parametrize(
     ("make", "numbers"),
     [
-        *((FAKES[fake], set(PROOF_LIMITS) - {"delta_e", "outside_changed_pixels"}) for fake in TOLD_ON_PAINT),
+        *((fake(name), set(PROOF_LIMITS) - {"delta_e", "outside_changed_pixels"}) for name in TOLD_ON_PAINT),
         (unchanged, {"hair_share"}),
         (black, {"edge_mm", "edge_width_mm", "edge_raggedness", "delta_e"}),
         (garbage, {"hair_share", "delta_e"}),
@@ -144,7 +148,7 @@ def test_what_is_no_hair_fails_though_the_parser_is_fooled(
 
 
 @pytest.mark.parametrize(
-    ("fake", "number"),
+    ("name", "number"),
     [
         ("barcode", "orientation_ratio"),
         ("tiled", "repetition"),
@@ -155,17 +159,17 @@ def test_what_is_no_hair_fails_though_the_parser_is_fooled(
         ("blurred 3 px", "fineness"),
     ],
 )
-def test_each_fake_breaks_the_number_that_is_meant_for_it(fake: str, number: str) -> None:
+def test_each_fake_breaks_the_number_that_is_meant_for_it(name: str, number: str) -> None:
     limit = PROOF_LIMITS[number]
-    value = evidence(FAKES[fake]).measured[number]
+    value = evidence(fake(name)).measured[number]
     assert value is not None
     assert not limit.low <= value <= limit.high
 
 
-@pytest.mark.parametrize("fake", sorted(set(FAKES) - {"shifted"}))
-def test_fakes_are_hair_to_the_parser(fake: str) -> None:
+@pytest.mark.parametrize("name", sorted(set(FAKES) - {"shifted"}))
+def test_fakes_are_hair_to_the_parser(name: str) -> None:
     """So it is the other numbers that refuse them."""
-    assert evidence(FAKES[fake]).proof.hair_share > 0.85
+    assert evidence(fake(name)).proof.hair_share > 0.85
 
 
 def test_a_pixel_outside_that_changed_is_counted() -> None:
