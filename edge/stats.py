@@ -7,7 +7,7 @@ touches: it may reach back up to one slot further than it says, never less far.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -138,6 +138,12 @@ class Stats:
             if number >= oldest:
                 whole.merge(slot)
         return whole
+
+    def slots(self, window_s: float, now_s: float) -> Iterator[tuple[float, Tally]]:
+        """The whole slots of that time one by one, the oldest first: how long ago each was over, what ended in it."""
+        kept, newest = dict(self._slots), int(now_s // SLOT_S)
+        for number in range(newest - round(window_s / SLOT_S), newest):
+            yield now_s - (number + 1) * SLOT_S, kept.get(number) or Tally()
 
     def describe(self, now_s: float) -> list[dict[str, Any]]:
         """Every route that was asked for, sorted by name, as `/admin/stats` tells it."""
