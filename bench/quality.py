@@ -9,9 +9,10 @@ leaves them to be looked at); a trichion reported on one of them is false. *Hair
 outlines drawn by eye (`bench/portraits/hair_outlines.json`, before any parser was run on these pictures for their hair;
 half of them loosely framed), and those of one crop of twice the face's height, and of twice the mesh's; five of them
 were outlined twice (`hair_outlines_second.json`), which says how far two outlines of one head of hair agree.
-*Perspective*: faces rendered from known distances (`bench/portraits/rendered_face.py`): the warning on the near ones alone, ratios
-corrected to what they are from 1.5 m. *Invariance*: the same face smaller, compressed, turned, cropped, mirrored: how
-far every number of every call moves (`bench/portraits/numbers.py`), and whether a mm value leaves its interval.
+*Perspective*: faces rendered from known distances (`bench/portraits/rendered_face.py`): the warning on the near ones
+alone, ratios corrected to what they are from 1.5 m. *Invariance*: the same face smaller, compressed, turned, cropped,
+mirrored: how far every number of every call moves (`bench/portraits/numbers.py`), and whether a mm value leaves its
+interval.
 *Irises*: rendered eyes of known size.
 
 `interval_max_pct` leaves out three quantities: the outer fifths, brow to hairline, and temple recession. They end where
