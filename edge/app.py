@@ -22,7 +22,7 @@ from edge.console.handlers import Console
 from edge.errors import FRAMEWORK_REASONS, ApiError
 from edge.exchange import PREFIX, ApiExchanges, Endpoint
 from edge.images import serve
-from edge.images.local import LocalStore
+from edge.images.opening import open_store
 from edge.images.sweeper import look_after
 from edge.local import openapi as openapi_local
 from edge.local.calls import LocalCalls
@@ -70,8 +70,8 @@ def create_app(
     `comment_every_s`: how often a streamed answer shows that it lives. `load_local` loads what the edge computes itself
     with, when that is asked for.
     """
-    static, log_file = settings.static, settings.request_log
-    store = LocalStore(static.dir, max_bytes=static.max_bytes, max_age_s=static.max_age_hours * 3600)
+    log_file = settings.request_log
+    store = open_store(settings.static)
     request_log = RequestLog(log_file.path, max_bytes=log_file.max_bytes, keep=log_file.keep)
     in_force = InForce(settings, content_hash(file.content) if file else "")
     local = LocalCalls(LocalThread(settings.local_vision, load_local), VisionLlm(), in_force)
@@ -79,7 +79,6 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         await store.probe()
-        await store.sweep()
         await mesh.start()  # the first round of probes: the port opens after it
         work: list[Coroutine[None, None, None]] = [look_after(store)]
         if file is not None:

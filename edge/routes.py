@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -110,15 +111,14 @@ class Calls:
         pictures: dict[str, bytes] = {}
 
         def keep(picture: bytes) -> str:
-            picture_id = new_id()
+            picture_id = new_id(exchange.request_id)
             pictures[picture_id] = picture
             return f"{self.picture_url}{picture_id}.png"
 
         data = kind.answer(outcome, keep, lang)
         exchange.take_back = partial(self.store.remove, tuple(pictures))  # whatever of them is stored by then
         try:
-            for picture_id, picture in pictures.items():
-                await self.store.put(picture_id, picture)
+            await self.store.put(pictures, began_s=time.time() - (time.monotonic() - exchange.started_s))
         except StoreError as error:
             raise ApiError("STORE_FULL" if isinstance(error, StoreFullError) else "STORE_FAILED") from error
         return data

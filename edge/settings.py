@@ -8,6 +8,7 @@ there: `edge.pool.config`, `edge.upstream.channel`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
@@ -99,6 +100,26 @@ def _check_llm_url(url: str) -> str:
     return base
 
 
+_STORE_PREFIX = re.compile(r"(?:/[A-Za-z0-9_=-][A-Za-z0-9._=-]*)*/?")
+"""Plain segments, none of which is `..`."""
+
+
+def _check_store_url(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        bare = not parts.query and not parts.fragment
+        place = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{1,221}", parts.netloc)  # no user, no password, no port
+        valid = parts.scheme in {"s3", "gs", "az"} and bare and place and _STORE_PREFIX.fullmatch(parts.path)
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ValueError(
+            "must be s3://bucket[/prefix], gs://bucket[/prefix] or az://container[/prefix] and nothing else:"
+            " credentials and endpoint come from the environment"
+        )
+    return url.rstrip("/")
+
+
 def _check_api_key(key: SecretStr) -> SecretStr:
     text = key.get_secret_value()
     if not (text and text.isascii() and text.isprintable()) or " " in text:
@@ -119,6 +140,7 @@ Address = Annotated[str, AfterValidator(_check_address)]
 BaseUrl = Annotated[str, AfterValidator(_check_base_url)]
 LlmUrl = Annotated[str, AfterValidator(_check_llm_url)]
 ApiKey = Annotated[SecretStr, AfterValidator(_check_api_key)]
+StoreUrl = Annotated[str, AfterValidator(_check_store_url)]
 RareFormat = Literal["BMP", "TIFF", "HEIF"]
 
 
@@ -162,11 +184,23 @@ class Static(_Section):
     """Pictures of answers: patients' faces, kept for a while."""
 
     dir: Path = Path("static/annotations")
-    store_url: None = None
-    """Only the local folder is built: must be null."""
+    shared: bool = False
+    """Whether other edges serve from `dir` too: an answer then waits until its pictures lie there."""
+    store_url: StoreUrl | None = None
+    """Object storage instead of `dir`: `s3://bucket/prefix`, `gs://bucket/prefix` or `az://container/prefix`.
+    Credentials come from the environment (see docs/operations.md). Takes the extra `edge-objects`."""
     max_age_hours: PositiveFloat = 72.0
+    """Older pictures are removed."""
     max_bytes: PositiveInt = 10_737_418_240
-    """All pictures together; a full store answers 1007 STORE_FULL."""
+    """All pictures together. Where there is no room the oldest are removed."""
+    min_age_minutes: Annotated[float, Field(ge=0)] = 10.0
+    """Younger ones are not: where only such are left, a full store answers 1007 STORE_FULL."""
+
+    @model_validator(mode="after")
+    def _check_whole(self) -> Self:
+        if self.shared and self.store_url is not None:
+            raise ValueError("shared is said of dir, and store_url is given instead of it")
+        return self
 
 
 class Features(_Section):
@@ -374,7 +408,6 @@ _WORDS = {
     "extra_forbidden": "there is no such key",
     "unexpected_keyword_argument": "there is no such key",
     "missing": "must be given",
-    "none_required": "is not built yet and must be null",
 }
 
 

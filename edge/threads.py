@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from queue import SimpleQueue
 from typing import TypeVar
 
@@ -40,9 +42,11 @@ class Threads:
             try:
                 result = work()
             except Exception as error:  # noqa: BLE001  (carried to the one who waits)
-                loop.call_soon_threadsafe(_fail, future, error)
+                tell = partial(_fail, future, error)
             else:
-                loop.call_soon_threadsafe(_finish, future, result)
+                tell = partial(_finish, future, result)
+            with suppress(RuntimeError):  # the loop has ended: nobody waits any more
+                loop.call_soon_threadsafe(tell)
 
         self._jobs.put(job)
         async with asyncio.timeout(timeout_s):

@@ -7,7 +7,7 @@ import base64
 import json
 import secrets
 import tracemalloc
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -583,8 +583,8 @@ async def test_pictures_of_a_client_that_left_are_removed(
     """It left while they were being stored."""
     put, begun, gate, folder = LocalStore.put, asyncio.Event(), asyncio.Event(), tmp_path / "pictures"
 
-    async def slow(store: LocalStore, picture_id: str, data: bytes) -> None:
-        await put(store, picture_id, data)
+    async def slow(store: LocalStore, pictures: Mapping[str, bytes], began_s: float) -> None:
+        await put(store, pictures, began_s)
         begun.set()
         await gate.wait()
 

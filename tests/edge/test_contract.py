@@ -65,7 +65,7 @@ async def test_the_same_photo_as_json(rest: Rest, mesh: FakeMesh) -> None:
 
 async def test_a_picture_is_readable_in_the_moment_its_answer_arrives(rest: Rest) -> None:
     url = (await rest.measure()).json()["data"]["annotated_image_url"]
-    assert re.fullmatch(rf"http://127\.0\.0\.1:{rest.port}/static/annotations/[0-9a-f]{{32}}\.png", url)
+    assert re.fullmatch(rf"http://127\.0\.0\.1:{rest.port}/static/annotations/[0-9a-f]{{48}}\.png", url)
     response = await rest.client.get(url)
     assert (response.status_code, response.content) == (200, ANNOTATED)
     assert response.headers["content-type"] == "image/png"

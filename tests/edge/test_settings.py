@@ -134,7 +134,11 @@ def test_passwords_show_nowhere() -> None:
         ({"trusted_proxies": ["proxy.example"]}, "trusted_proxies.0: must be a network"),
         ({"trusted_proxies": [True]}, "trusted_proxies.0: must be a network"),
         ({"dispatch": {"spill_after_seconds": "1"}}, "dispatch.spill_after_seconds"),
-        ({"static": {"store_url": "s3://bucket"}}, "static.store_url: is not built yet"),
+        ({"static": {"store_url": "s3://key:secret@bucket"}}, "static.store_url: must be s3://bucket"),
+        ({"static": {"store_url": "s3://bucket/a/../b"}}, "static.store_url: must be s3://bucket"),
+        ({"static": {"store_url": "s3://bucket?X-Amz-Signature=1"}}, "static.store_url: must be s3://bucket"),
+        ({"static": {"store_url": "file:///pictures"}}, "static.store_url: must be s3://bucket"),
+        ({"static": {"store_url": "s3://bucket", "shared": True}}, "static: shared is said of dir"),
         *(
             ({"public_base_url": url}, "public_base_url: must be http(s)://")
             for url in (

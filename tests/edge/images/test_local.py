@@ -16,10 +16,20 @@ import structlog
 
 from edge.images import local
 from edge.images.local import LocalStore
+from edge.images.retention import Retention
 from edge.images.store import ID, StoreError, StoreFullError, new_id
 from tests.edge.rest import eventually
 
 HOUR_S = 3600.0
+RETENTION = Retention(max_bytes=10_000, max_age_s=72 * HOUR_S, min_age_s=600.0)
+
+
+def an_id() -> str:
+    return new_id("a-request")
+
+
+async def put(store: LocalStore, picture_id: str, data: bytes) -> None:
+    await store.put({picture_id: data}, time.time())
 
 
 @pytest.fixture
@@ -29,7 +39,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def store(folder: Path) -> AsyncIterator[LocalStore]:
-    made = LocalStore(folder, max_bytes=10_000, max_age_s=72 * HOUR_S)
+    made = LocalStore(folder, RETENTION)
     await made.probe()
     yield made
     await made.close()
@@ -42,10 +52,10 @@ def visible(folder: Path) -> list[str]:
 async def test_a_first_start_is_no_recovery_and_a_first_failure_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with structlog.testing.capture_logs() as said:
-        good = LocalStore(tmp_path / "pictures", max_bytes=10_000, max_age_s=HOUR_S)
+        good = LocalStore(tmp_path / "pictures", RETENTION)
         await good.probe()
         assert said == []
-        bad = LocalStore(tmp_path / "file" / "pictures", max_bytes=10_000, max_age_s=HOUR_S)
+        bad = LocalStore(tmp_path / "file" / "pictures", RETENTION)
         for _ in range(2):
             await bad.probe()
         assert [line["event"] for line in said] == ["pictures_not_stored"]
@@ -57,66 +67,66 @@ async def test_a_first_start_is_no_recovery_and_a_first_failure_is_told(tmp_path
 
 
 def test_ids_cannot_be_guessed() -> None:
-    ids = {new_id() for _ in range(1000)}
+    ids = {an_id() for _ in range(1000)}
     assert len(ids) == 1000
-    assert all(ID.fullmatch(name) for name in ids)  # 32 hex digits are 128 bits
+    assert all(ID.fullmatch(name) for name in ids)  # all but the first 16 hex digits are random: 128 bits
 
 
 async def test_what_was_put_is_found_at_once_and_on_the_disk_soon(store: LocalStore, folder: Path) -> None:
-    pictures = {new_id(): bytes([number]) * 500 for number in range(10)}
+    pictures = {an_id(): bytes([number]) * 500 for number in range(10)}
     for name, data in pictures.items():
-        await store.put(name, data)
+        await put(store, name, data)
         assert await store.get(name) == data
     await eventually(lambda: visible(folder) == sorted(f"{name}.png" for name in pictures))
     assert [await store.get(name) for name in pictures] == list(pictures.values())
     assert store.writable
-    assert store.used_bytes == 5000
+    assert store.figures.bytes == 5000
 
 
 async def test_many_at_once(store: LocalStore) -> None:
-    names = [new_id() for _ in range(15)]
-    await asyncio.gather(*(store.put(name, name.encode()) for name in names))
+    names = [an_id() for _ in range(15)]
+    await asyncio.gather(*(put(store, name, name.encode()) for name in names))
     assert await asyncio.gather(*map(store.get, names)) == [name.encode() for name in names]
 
 
 async def test_pictures_are_for_this_user_only(store: LocalStore, folder: Path) -> None:
-    name = new_id()
-    await store.put(name, b"x")
+    name = an_id()
+    await put(store, name, b"x")
     await eventually((folder / f"{name}.png").exists)
     assert (folder / f"{name}.png").stat().st_mode & 0o077 == 0
     assert folder.stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.parametrize("name", ["", "..", "../x", "a" * 31, "A" * 32, "a" * 32 + "/..", "a" * 32 + "\n", "%2e"])
+@pytest.mark.parametrize("name", ["", "..", "../x", "a" * 47, "A" * 48, "a" * 48 + "/..", "a" * 48 + "\n", "%2e"])
 async def test_only_our_names_are_looked_for(store: LocalStore, folder: Path, name: str) -> None:
     (folder.parent / "x.png").write_bytes(b"secret")
     assert await store.get(name) is None
 
 
 async def test_a_picture_that_is_not_there(store: LocalStore) -> None:
-    assert await store.get(new_id()) is None
+    assert await store.get(an_id()) is None
 
 
 async def test_removed_pictures_are_gone(store: LocalStore) -> None:
-    name, other = new_id(), new_id()
-    await store.put(name, b"one")
-    await store.put(other, b"other")
-    await store.remove([name, new_id()])
+    name, other = an_id(), an_id()
+    await put(store, name, b"one")
+    await put(store, other, b"other")
+    await store.remove([name, an_id()])
     assert await store.get(name) is None
     assert await store.get(other) == b"other"
-    assert store.used_bytes == 5
+    assert store.figures.bytes == 5
 
 
 async def test_a_full_store_refuses_and_has_room_again(store: LocalStore) -> None:
-    name = new_id()
-    await store.put(name, bytes(9_000))
+    name = an_id()
+    await put(store, name, bytes(9_000))
     with pytest.raises(StoreFullError):
-        await store.put(new_id(), bytes(2_000))
+        await put(store, an_id(), bytes(2_000))
     full = not store.writable
     await store.remove([name])
     assert full, "there was no room for what was wanted last"
     assert store.writable
-    await store.put(new_id(), bytes(2_000))
+    await put(store, an_id(), bytes(2_000))
 
 
 async def test_room_on_the_disk_is_known_before_a_picture_is_promised(
@@ -126,9 +136,9 @@ async def test_room_on_the_disk_is_known_before_a_picture_is_promised(
     monkeypatch.setattr(os, "fstatvfs", lambda _descriptor: facts)
     await store.probe()
     with pytest.raises(StoreFullError):
-        await store.put(new_id(), bytes(1001))
+        await put(store, an_id(), bytes(1001))
     full = not store.writable
-    await store.put(new_id(), bytes(999))
+    await put(store, an_id(), bytes(999))
     assert full
     assert store.writable
 
@@ -138,18 +148,18 @@ def no_space(_descriptor: int, _data: object) -> int:
 
 
 async def test_a_disk_that_is_full_after_all(store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    promised, refused, later = new_id(), new_id(), new_id()
+    promised, refused, later = an_id(), an_id(), an_id()
     with monkeypatch.context() as patched:
         patched.setattr(os, "write", no_space)
-        await store.put(promised, b"promised")
+        await put(store, promised, b"promised")
         await eventually(lambda: not store.writable)
         with pytest.raises(StoreFullError):  # from now on each one waits for its own write
-            await store.put(refused, b"refused")
+            await put(store, refused, b"refused")
         assert visible(folder) == []
         assert await store.get(promised) == b"promised"  # a promise is kept
         assert await store.get(refused) is None
-        assert store.used_bytes == len(b"promised")
-    await store.put(later, b"later")  # the first good write ends it
+        assert store.figures.bytes == len(b"promised")
+    await put(store, later, b"later")  # the first good write ends it
     assert store.writable
     await store.probe()
     assert visible(folder) == sorted([f"{promised}.png", f"{later}.png"])
@@ -157,18 +167,18 @@ async def test_a_disk_that_is_full_after_all(store: LocalStore, folder: Path, mo
 
 async def test_a_folder_that_vanished_comes_back(store: LocalStore, folder: Path) -> None:
     folder.rmdir()
-    promised = new_id()
-    await store.put(promised, b"x")
+    promised = an_id()
+    await put(store, promised, b"x")
     await eventually(lambda: not store.writable)
     with pytest.raises(StoreError):
-        await store.put(new_id(), b"x")
+        await put(store, an_id(), b"x")
     await store.probe()
     assert store.writable
     assert visible(folder) == [f"{promised}.png"]
 
 
 async def test_old_pictures_and_leftovers_go_and_nothing_else(folder: Path) -> None:
-    store = LocalStore(folder, max_bytes=10_000, max_age_s=72 * HOUR_S)
+    store = LocalStore(folder, RETENTION)
     folder.mkdir(parents=True)
 
     def made(name: str, age_s: float) -> Path:
@@ -177,12 +187,12 @@ async def test_old_pictures_and_leftovers_go_and_nothing_else(folder: Path) -> N
         os.utime(path, (time.time() - age_s,) * 2)
         return path
 
-    gone = [made(f"{new_id()}.png", 73 * HOUR_S), made(f".{new_id()}.tmp", 2 * HOUR_S)]
-    kept = [made(f"{new_id()}.png", 71 * HOUR_S), made(f".{new_id()}.tmp", 60), made("notes.txt", 1000 * HOUR_S)]
+    gone = [made(f"{an_id()}.png", 73 * HOUR_S), made(f".{an_id()}.tmp", 3 * HOUR_S)]
+    kept = [made(f"{an_id()}.png", 71 * HOUR_S), made(f".{an_id()}.tmp", 60), made("notes.txt", 1000 * HOUR_S)]
     await store.sweep()
     assert [path.exists() for path in gone] == [False, False]
     assert [path.exists() for path in kept] == [True, True, True]
-    assert store.used_bytes == 10
+    assert store.figures.bytes == 5, "what is no picture is not counted"
     await store.close()
 
 
@@ -190,27 +200,27 @@ async def test_an_orderly_stop_writes_what_is_waiting(
     store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = SlowDisk(monkeypatch)
-    names = [new_id() for _ in range(local.THREADS + 3)]
+    names = [an_id() for _ in range(local.THREADS + 3)]
     for name in names:
-        await store.put(name, b"x")
+        await put(store, name, b"x")
     asyncio.get_running_loop().call_later(0.05, disk.let_go.set)
     await store.close()
     assert len(visible(folder)) == len(names)
 
 
 async def test_a_restart_counts_what_is_there(store: LocalStore, folder: Path) -> None:
-    await store.put(new_id(), bytes(700))
+    await put(store, an_id(), bytes(700))
     await store.close()
-    successor = LocalStore(folder, max_bytes=10_000, max_age_s=HOUR_S)
+    successor = LocalStore(folder, RETENTION)
     await successor.sweep()
-    assert successor.used_bytes == 700
+    assert successor.figures.bytes == 700
     await successor.close()
 
 
 async def test_descriptors_stay_few(store: LocalStore, folder: Path) -> None:
     before = open_descriptors()
     for _ in range(50):
-        await store.put(new_id(), b"x")
+        await put(store, an_id(), b"x")
     await eventually(lambda: len(visible(folder)) == 50)
     assert open_descriptors() <= before
 
@@ -241,16 +251,16 @@ async def test_a_hanging_disk_fills_the_waiting_room_then_everyone_waits(
     monkeypatch.setattr(local, "MAX_WAITING_BYTES", 1000)
     monkeypatch.setattr(local, "IO_TIMEOUT_S", 0.05)
     disk = SlowDisk(monkeypatch)
-    promised = new_id()
-    await store.put(promised, bytes(900))
+    promised = an_id()
+    await put(store, promised, bytes(900))
     with pytest.raises(StoreError, match="did not answer"):
-        await store.put(new_id(), bytes(200))
+        await put(store, an_id(), bytes(200))
     assert not store.writable
     assert await store.get(promised) == bytes(900)
     disk.let_go.set()
     await eventually(lambda: visible(folder) == [f"{promised}.png"])  # the one given up leaves nothing
     await eventually(lambda: store.writable)
-    assert store.used_bytes == 900
+    assert store.figures.bytes == 900
 
 
 async def test_a_put_that_is_cancelled_while_it_waits_leaves_nothing(
@@ -258,27 +268,27 @@ async def test_a_put_that_is_cancelled_while_it_waits_leaves_nothing(
 ) -> None:
     monkeypatch.setattr(local, "MAX_WAITING_BYTES", 0)
     disk = SlowDisk(monkeypatch)
-    put = asyncio.create_task(store.put(new_id(), b"nobody waits for this"))
+    stored = asyncio.create_task(put(store, an_id(), b"nobody waits for this"))
     await asyncio.to_thread(disk.entered.wait, 10)
-    put.cancel()
+    stored.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await put
+        await stored
     disk.let_go.set()
-    await store.put(new_id(), b"the next")
+    await put(store, an_id(), b"the next")
     await eventually(lambda: len(visible(folder)) == 1)
-    assert store.used_bytes == 8
+    assert store.figures.bytes == 8
 
 
 async def test_a_picture_removed_before_it_was_written_is_not_written(
     store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = SlowDisk(monkeypatch)
-    gone, kept = new_id(), new_id()
-    await store.put(gone, b"gone")
+    gone, kept = an_id(), an_id()
+    await put(store, gone, b"gone")
     await asyncio.to_thread(disk.entered.wait, 10)
     await store.remove([gone])
     assert await store.get(gone) is None
-    await store.put(kept, b"kept")
+    await put(store, kept, b"kept")
     disk.let_go.set()
     await eventually(lambda: visible(folder) == [f"{kept}.png"])
-    assert store.used_bytes == 4
+    assert store.figures.bytes == 4
