@@ -18,6 +18,7 @@ from starlette.responses import Response
 import hairmesh
 from edge import openapi, openapi_admin, openapi_calls
 from edge.admin import Admin, SeenMesh
+from edge.certificates import Certificates
 from edge.console.handlers import Console
 from edge.errors import FRAMEWORK_REASONS, ApiError
 from edge.exchange import PREFIX, ApiExchanges, Endpoint
@@ -36,6 +37,7 @@ from edge.request_log import RequestLog
 from edge.routes import Calls
 from edge.settings import Settings
 from edge.stream import COMMENT_EVERY_S
+from edge.tls import HttpsCertificate
 from edge.upstream.channel import ChannelSecurity
 
 log = structlog.get_logger()
@@ -61,19 +63,21 @@ def create_app(
     mesh: RunningMesh,
     file: ConfigFile | None = None,
     *,
+    https: HttpsCertificate | None = None,
     comment_every_s: float = COMMENT_EVERY_S,
     load_local: Load = load_engine,
 ) -> FastAPI:
     """The whole REST side over `mesh`, which starts and ends with the application.
 
     `file` is where the settings came from: it is watched, and changes are in force while the edge runs.
-    `comment_every_s`: how often a streamed answer shows that it lives. `load_local` loads what the edge computes itself
-    with, when that is asked for.
+    `https` is the certificate that the server listens with. `comment_every_s`: how often a streamed answer shows that
+    it lives. `load_local` loads what the edge computes itself with, when that is asked for.
     """
     log_file = settings.request_log
     store = open_store(settings.static)
     request_log = RequestLog(log_file.path, max_bytes=log_file.max_bytes, keep=log_file.keep)
     in_force = InForce(settings, content_hash(file.content) if file else "")
+    certificates = Certificates(in_force, https, mesh.reconfigure)
     local = LocalCalls(LocalThread(settings.local_vision, load_local), VisionLlm(), in_force)
 
     @asynccontextmanager
@@ -82,9 +86,10 @@ def create_app(
         await mesh.start()  # the first round of probes: the port opens after it
         work: list[Coroutine[None, None, None]] = [look_after(store)]
         if file is not None:
-            work.append(Reloader(file, in_force, mesh.reconfigure).run())
+            work.append(Reloader(file, in_force, mesh.reconfigure, certificates.look).run())
         async with _background(*work):
             yield
+        certificates.close()
         await mesh.close()
         await local.close()
         await store.close()

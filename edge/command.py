@@ -20,11 +20,13 @@ from typing_extensions import override
 from uvicorn.lifespan.on import LifespanOn
 
 from edge.app import create_app
-from edge.reload import ConfigFile, loose_permissions
+from edge.reload import ConfigFile
 from edge.settings import ConfigError, Settings, check_tls_files, parse
+from edge.tls import HttpsCertificate
 from edge.upstream.channel import ChannelSecurityError
 from edge.upstream.driver import Driver
 from hairmesh import __version__, logs
+from hairmesh.pem import loose_permissions
 
 GRACE_S = 30
 """How long running requests may take after SIGTERM; then they are answered 503."""
@@ -68,8 +70,8 @@ def main(arguments: list[str] | None = None) -> None:
     except ConfigError as error:
         _refuse(options.config, str(error).splitlines())
     complaints = list(_wrong_outside(settings, folders=options.check))
-    if options.check and (mode := loose_permissions(options.config)):
-        sys.stderr.write(f"hairmesh-edge: {options.config}: warning: holds passwords and has mode {mode}\n")
+    if options.check:
+        _warn_of_permissions(options.config, settings)
     if complaints:
         _refuse(options.config, complaints)
     if options.check:
@@ -82,7 +84,14 @@ def main(arguments: list[str] | None = None) -> None:
     logs.configure("edge", level=settings.log_level)
     structlog.get_logger().info("edge_starts", version=__version__, config=str(options.config))
     # It stops in order when told, then raises the signal again: that ends the process as `edge.__main__` laid down.
-    _Server(settings, create_app(settings, driver, file), listener).run([listener])
+    https = HttpsCertificate(settings.tls) if settings.tls.cert else None
+    _Server(settings, create_app(settings, driver, file, https=https), https, listener).run([listener])
+
+
+def _warn_of_permissions(config: Path, settings: Settings) -> None:
+    for path, holds in ((config, "passwords"), (settings.tls.key, "a key"), (settings.worker_tls.key, "a key")):
+        if path and (mode := loose_permissions(path)):
+            sys.stderr.write(f"hairmesh-edge: {path}: warning: holds {holds} and has mode {mode}\n")
 
 
 class _Lifespan(LifespanOn):
@@ -115,8 +124,10 @@ class _Lifespan(LifespanOn):
 class _Server(uvicorn.Server):
     """uvicorn on an address that is taken already, which says when it was told to stop."""
 
-    def __init__(self, settings: Settings, app: ASGIApp, listener: socket.socket) -> None:
-        super().__init__(server_config(settings, app))
+    def __init__(
+        self, settings: Settings, app: ASGIApp, https: HttpsCertificate | None, listener: socket.socket
+    ) -> None:
+        super().__init__(server_config(settings, app, https))
         self.config.load()
         self.config.lifespan_class = partial(_Lifespan, settings, listener)
 
@@ -175,7 +186,7 @@ def _wrong_outside(settings: Settings, *, folders: bool) -> Iterator[str]:
             yield f"{key}: {existing} is no folder that can be written"
 
 
-def server_config(settings: Settings, app: ASGIApp) -> uvicorn.Config:
+def server_config(settings: Settings, app: ASGIApp, https: HttpsCertificate | None = None) -> uvicorn.Config:
     """How the application is served: one process, nothing believed that a proxy header says."""
     return uvicorn.Config(
         app,
@@ -186,8 +197,7 @@ def server_config(settings: Settings, app: ASGIApp) -> uvicorn.Config:
         http="httptools",
         ws="none",
         lifespan="on",
-        ssl_certfile=settings.tls.cert,
-        ssl_keyfile=settings.tls.key,
+        ssl_context_factory=None if https is None else lambda _config, _default: https.context,
         proxy_headers=False,
         server_header=False,
         access_log=False,  # the request log tells more, and no query strings

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import signal
-import stat
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
@@ -18,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import structlog
 
@@ -26,6 +25,7 @@ from edge.pool.config import PoolConfig, PoolConfigError
 from edge.settings import ConfigError, Settings, parse, read
 from edge.threads import Threads
 from edge.upstream.channel import ChannelSecurity, ChannelSecurityError
+from hairmesh.pem import loose_permissions
 
 POLL_S = 0.5
 """Between two looks at the file. One costs about 0.1 ms, most of it in a thread."""
@@ -65,6 +65,14 @@ TAKES_EFFECT: Mapping[str, Literal["live", "restart"]] = {
 
 Reconfigure = Callable[[PoolConfig, str, ChannelSecurity], Awaitable[None]]
 """Takes workers, password and their TLS over; raises before it changes anything."""
+
+
+class AlsoLook(Protocol):
+    """Looks at what the configuration names, after the file itself; who `asked` hears the verdict at once."""
+
+    def __call__(self, *, asked: bool) -> Awaitable[None]:
+        """Look once."""
+
 
 log = structlog.get_logger()
 
@@ -106,28 +114,19 @@ def merge(running: Settings, wanted: Settings) -> tuple[Settings, tuple[str, ...
     return wanted.model_copy(update={key: getattr(running, key) for key in waiting}), waiting
 
 
-def loose_permissions(path: Path) -> str:
-    """The mode of a file with passwords, such as `0644`, when others may use it or its group may write it; else empty.
-
-    A group that may read is a usual way to hand the file to a service.
-    """
-    try:
-        mode = stat.S_IMODE(path.stat().st_mode)
-    except OSError:  # that it cannot be read is told by whoever reads it
-        return ""
-    return f"{mode:04o}" if mode & (stat.S_IWGRP | stat.S_IRWXO) else ""
-
-
 def content_hash(content: bytes) -> str:
     """What tells two contents of a file apart."""
     return hashlib.sha256(content).hexdigest()[:HASH_DIGITS]
 
 
 class Reloader:
-    """Keeps `in_force` equal to the file."""
+    """Keeps `in_force` equal to the file, and has somebody look at the files that it names (`also`)."""
 
-    def __init__(self, file: ConfigFile, in_force: InForce, reconfigure: Reconfigure) -> None:
+    def __init__(
+        self, file: ConfigFile, in_force: InForce, reconfigure: Reconfigure, also: AlsoLook | None = None
+    ) -> None:
         self._path = file.path
+        self._also = also
         self._in_force = in_force
         self._reconfigure = reconfigure
         self._judged: bytes | None = file.content
@@ -148,6 +147,8 @@ class Reloader:
                 asked = await self._pause()
                 try:
                     await self._look(asked=asked)
+                    if self._also is not None:
+                        await self._also(asked=asked)
                 except Exception:  # a fault of ours
                     log.exception("configuration_look_failed", file=str(self._path))
         finally:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import stat
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
+
+
+REPLACE_BEFORE = timedelta(days=14)
 
 
 class PemError(Exception):
@@ -36,9 +40,25 @@ def authority(path: Path) -> bytes:
     return content
 
 
-def expires_at(chain: bytes) -> datetime:
-    """When the first certificate of a chain that was read here stops to be valid, UTC."""
-    return min(each.not_valid_after_utc for each in _certificates(chain, Path()))
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """From when to when a chain of certificates is valid, UTC."""
+
+    begins_at: datetime
+    expires_at: datetime
+
+    @property
+    def replace_by(self) -> datetime:
+        """By when it should have been replaced: two weeks before its end, or a quarter of a shorter life."""
+        return self.expires_at - min(REPLACE_BEFORE, (self.expires_at - self.begins_at) / 4)
+
+
+def validity(chain: bytes) -> Validity:
+    """Of all the certificates in PEM that was read here; raises `PemError` for any other."""
+    several = _certificates(chain, Path("chain"))
+    return Validity(
+        max(each.not_valid_before_utc for each in several), min(each.not_valid_after_utc for each in several)
+    )
 
 
 def loose_permissions(path: Path) -> str:

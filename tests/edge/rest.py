@@ -27,6 +27,7 @@ from edge.pool.snapshot import EndpointSnapshot, HistoryEntry, PoolSnapshot
 from edge.reload import ConfigFile
 from edge.settings import Settings, parse
 from edge.stream import COMMENT_EVERY_S
+from edge.tls import HttpsCertificate
 from edge.upstream.channel import ChannelSecurity
 
 M = TypeVar("M", bound=Message)
@@ -294,8 +295,9 @@ async def serving(
         config_path.chmod(0o600)
         file = ConfigFile.of(config_path)
         settings = parse(file.content)
-        app = create_app(settings, mesh, file, comment_every_s=comment_every_s, load_local=load_local)
-        config = server_config(settings, app)
+        https = HttpsCertificate(settings.tls) if settings.tls.cert else None
+        app = create_app(settings, mesh, file, https=https, comment_every_s=comment_every_s, load_local=load_local)
+        config = server_config(settings, app, https)
         config.load()
         server = uvicorn.Server(config)
         server.lifespan = config.lifespan_class(config)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
-import shutil
 import signal
 import socket
 import ssl
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ import uvloop
 from edge import command
 from edge.app import create_app
 from edge.settings import parse
+from hairmesh import certs
 from tests.edge.process import Process
 from tests.edge.rest import FakeMesh, eventually, picture, serving
 from tests.fakes.worker import PASSWORD, FakeWorker
@@ -102,10 +101,25 @@ def test_a_file_open_to_others_is_warned_of(tmp_path: Path, capsys: pytest.Captu
         assert "configuration is good" in said.out
 
 
+def test_a_key_open_to_others_is_warned_of(
+    tmp_path: Path, certificate: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    cert, key = certificate
+    key.chmod(0o640)
+    folders = {"static": {"dir": str(tmp_path)}, "request_log": {"path": str(tmp_path / "log.jsonl")}}
+    path = configuration(tmp_path, tls={"cert": str(cert), "key": str(key)}, **folders)
+    command.main(["--config", path, "--check"])
+    assert capsys.readouterr().err == ""
+    key.chmod(0o644)
+    command.main(["--config", path, "--check"])
+    assert capsys.readouterr().err == f"hairmesh-edge: {key}: warning: holds a key and has mode 0644\n"
+
+
 def test_certificates_are_checked_before_anything_starts(
     tmp_path: Path, certificate: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     cert, key = certificate
+    cert.chmod(0o600)
     for tls in (
         {"tls": {"cert": str(key), "key": str(cert)}},
         {"tls": {"cert": str(cert), "key": str(tmp_path / "none.pem")}},
@@ -115,7 +129,7 @@ def test_certificates_are_checked_before_anything_starts(
         assert run("--config", configuration(tmp_path, **tls), "--check") == 2
         (said,) = capsys.readouterr().err.splitlines()
         assert f"{next(iter(tls))}: " in said
-        assert ".pem" in said
+        assert "/certs/edge." in said or "none.pem" in said
 
 
 def test_everything_that_is_wrong_outside_the_file_is_said_at_once(
@@ -196,21 +210,18 @@ async def test_a_whole_life(tmp_path: Path) -> None:
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> tuple[Path, Path]:
-    """A certificate of its own authority, and its key."""
-    if shutil.which("openssl") is None:
-        pytest.skip("needs openssl to make a certificate")
-    kind = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1")
-    names = ("-subj", "/CN=face.example", "-addext", "subjectAltName=IP:127.0.0.1")
-    command = ["openssl", "req", "-x509", *kind, *names, "-keyout", "key.pem", "-out", "cert.pem"]
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
-    return tmp_path / "cert.pem", tmp_path / "key.pem"
+    """A certificate for this machine, and its key; `ca.pem` beside them."""
+    certs.write_dev(tmp_path / "certs")
+    return tmp_path / "certs" / "edge.pem", tmp_path / "certs" / "edge.key"
 
 
 async def test_https(tmp_path: Path, mesh: FakeMesh, certificate: tuple[Path, Path]) -> None:
     cert, key = certificate
     async with serving(tmp_path, mesh, tls={"cert": str(cert), "key": str(key)}) as rest:
         base = f"https://127.0.0.1:{rest.port}"
-        async with httpx.AsyncClient(base_url=base, verify=ssl.create_default_context(cafile=cert)) as client:
+        async with httpx.AsyncClient(
+            base_url=base, verify=ssl.create_default_context(cafile=cert.with_name("ca.pem"))
+        ) as client:
             response = await client.post("/api/v1/face/measure", files={"image": ("p.jpg", picture())})
             url = response.json()["data"]["annotated_image_url"]
             assert url.startswith(base)
@@ -243,7 +254,7 @@ def test_of_two_that_start_in_the_same_instant_the_second_ends(
 
     async def start_both() -> None:
         first, second = (
-            command._Server(settings, create_app(settings, mesh), listener)
+            command._Server(settings, create_app(settings, mesh), None, listener)
             for mesh, listener in zip(meshes, listeners, strict=True)
         )
         for server in (first, second):

@@ -19,7 +19,7 @@ from structlog.typing import EventDict
 
 from edge import reload
 from edge.pool.config import PoolConfig
-from edge.reload import TAKES_EFFECT, ConfigFile, InForce, Reloader, content_hash, loose_permissions, merge
+from edge.reload import TAKES_EFFECT, ConfigFile, InForce, Reloader, content_hash, merge
 from edge.settings import Settings, parse, read
 from edge.upstream.channel import ChannelSecurity, ChannelSecurityError
 from tests.edge.rest import PASSWORD, FakeMesh, Rest, eventually, picture
@@ -426,18 +426,6 @@ async def test_sighup_looks_at_once(watched: Watched, monkeypatch: pytest.Monkey
     assert events(logs) == ["configuration_refused", "configuration_applied", "configuration_applied"]
     assert len(watched.mesh.configured) == 2
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
-
-
-@pytest.mark.parametrize(
-    ("mode", "said"),
-    [(0o600, ""), (0o400, ""), (0o640, ""), (0o644, "0644"), (0o660, "0660"), (0o602, "0602"), (0o604, "0604")],
-)
-def test_permissions(tmp_path: Path, mode: int, said: str) -> None:
-    path = tmp_path / "edge.json"
-    path.write_text("")
-    path.chmod(mode)
-    assert loose_permissions(path) == said
-    assert loose_permissions(tmp_path / "none") == ""
 
 
 async def test_a_file_open_to_others_is_warned_of(watched: Watched) -> None:

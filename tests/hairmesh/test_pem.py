@@ -68,11 +68,24 @@ def test_a_chain_expires_with_its_first_certificate_to_do_so() -> None:
     authority = certs.Authority(certs.LOCAL_HOSTS, days=30, now=now)
     lasting = authority.sign("worker").certificate
     short = authority.sign("worker", valid=(now, now + timedelta(hours=1))).certificate
-    assert pem.expires_at(lasting) == now + timedelta(days=30)
-    assert pem.expires_at(lasting + short) == pem.expires_at(short + lasting) == now + timedelta(hours=1)
+    assert pem.validity(lasting).expires_at == now + timedelta(days=30)
+    assert pem.validity(lasting + short).expires_at == pem.validity(short + lasting).expires_at
+    assert pem.validity(lasting + short).expires_at == now + timedelta(hours=1)
 
 
-@pytest.mark.parametrize(("mode", "told"), [(0o600, ""), (0o640, ""), (0o644, "0644"), (0o620, "0620")])
+@pytest.mark.parametrize(("days", "left_days"), [(365, 14), (90, 14), (8, 2)])
+def test_a_certificate_is_to_be_replaced_two_weeks_before_its_end_or_a_quarter_of_a_short_life(
+    days: int, left_days: int
+) -> None:
+    now = datetime.now(UTC)
+    validity = pem.Validity(now, now + timedelta(days=days))
+    assert validity.expires_at - validity.replace_by == timedelta(days=left_days)
+
+
+@pytest.mark.parametrize(
+    ("mode", "told"),
+    [(0o600, ""), (0o400, ""), (0o640, ""), (0o644, "0644"), (0o660, "0660"), (0o602, "0602"), (0o604, "0604")],
+)
 def test_a_file_open_to_others_is_told_of_by_its_mode(tmp_path: Path, mode: int, told: str) -> None:
     path = tmp_path / "key"
     path.touch()
