@@ -180,6 +180,27 @@ def test_the_move_reaches_the_front_and_never_changes_abruptly(by_px: float, end
     assert np.allclose(rays.at(rays.own_px, angles)[0, [0, -1]], rays.own_px[0])
 
 
+@pytest.mark.parametrize(("half_px", "least", "most"), [(6, 0.2, 0.75), (400, 0.85, 1.0)], ids=["a peak", "all of it"])
+def test_behind_a_narrow_peak_hair_is_moved_less_than_at_its_tip(half_px: int, least: float, most: float) -> None:
+    """Its strands would bend down into the peak and up again."""
+    job = job_on(painted_facts(), by_px=BY_PX)
+    job.region[:, : CANVAS_PX // 2 - half_px] = job.region[:, CANVAS_PX // 2 + half_px :] = 0
+    rays = Rays.of(job, survey(job)[0])
+    assert rays is not None
+    straight_up = np.zeros((1, 3), dtype=np.float32)
+    tip, near, deep = rays.move_at(straight_up, np.array([[0.0, 2.0, 16.0]], dtype=np.float32))[0]
+    assert tip > near > 0.9 * tip or half_px > 100
+    assert least * tip <= deep <= most * tip
+
+
+def test_a_front_that_moves_by_little_is_moved_as_it_is() -> None:
+    """Nothing is left to chance: it comes and goes no more than it did."""
+    job = job_on(painted_facts(), by_px=3.0)
+    first, second = (finished(replace(job, seed=seed))[middle(job)] for seed in (1, 2))
+    assert (first != job.scene.rgb[middle(job)]).any()
+    assert np.array_equal(first, second)
+
+
 def test_there_are_no_rays_without_a_hairline_a_front_or_a_way_to_go() -> None:
     job = job_on(painted_facts())
     coarse = survey(job)[0]

@@ -25,7 +25,10 @@ SWAYS_MM, SWAYS_OVER_MM = 1.5, 9.0
 """The front comes and goes, and sways along itself, by so much (standard deviation), over such lengths: it is no copy
 of the old one."""
 STILL_MM = 2.0
-"""Less so where it is moved by less than this."""
+"""What is moved by less than this bends less."""
+CHANGED_MM = (2.0, 8.0)
+"""What is moved by less than the first is moved as it is, from the second on it comes and goes and sways fully: nobody
+takes a front for a copy that lies nearly where the old one was."""
 STRETCHED = (2.0, 4.0)
 """Hair that is not deep enough is stretched; from the first to the second factor it is used less and less."""
 HAIRY = (0.06, 0.3)
@@ -55,11 +58,12 @@ def move_front(job: GrowthJob, coarse: Coarse, plot: Plot, looks: Looks, rng: np
     x, y = x - centre[0], centre[1] - y
     radius, angle = np.hypot(x, y), np.arctan2(x, y)
     shift = rays.at(rays.shift_px, angle)
-    moving = np.clip(shift / np.float32(STILL_MM / plot.mm), 0, 1)
-    sway = SWAYS_MM / plot.mm * _noise(plot, SWAYS_OVER_MM, rng) * moving / np.maximum(radius, 1)
+    moving, changed = np.clip(shift * np.float32(plot.mm / STILL_MM), 0, 1), smooth_rise(shift * plot.mm, CHANGED_MM)
+    sway = SWAYS_MM / plot.mm * _noise(plot, SWAYS_OVER_MM, rng) * changed / np.maximum(radius, 1)
     from_angle = (angle + sway).astype(np.float32)
     own, room = rays.at(rays.own_px, from_angle), rays.at(rays.room_px, from_angle)
-    depth = radius + shift + np.float32(RAGGED_MM / plot.mm) * _noise(plot, RAGGED_OVER_MM, rng) * moving - own
+    shift = rays.move_at(angle, (radius + shift - own) * plot.mm)
+    depth = radius + shift + np.float32(RAGGED_MM / plot.mm) * _noise(plot, RAGGED_OVER_MM, rng) * changed - own
     # Deeper than the room there is nothing to be taken: depths bend towards it, d / (1 + (d / room)³)^⅓. What is not
     # moved does not bend.
     bend = 1 + (np.maximum(depth, 0) / room * moving) ** 3

@@ -38,6 +38,11 @@ EDGE_MM = 2.5
 BACKGROUND_MM = 2.0
 """So near to where the hair ends the background shines through."""
 LEAST_ROOM_PX = 1.0
+WIDENS = 0.5
+"""Behind the front the move is that of its neighbourhood, as wide (standard deviation) as this part of the depth: where
+the front turns, only the roots follow it, and the strands behind lie as they lay."""
+DEPTHS_MM = (0.0, 4.0, 8.0, 16.0, 32.0)
+"""At which that is computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,8 @@ class Rays:
     """How deep it is behind that."""
     shift_px: Array
     """By how much it is to begin nearer."""
+    behind_px: Array
+    """(DEPTHS_MM, RAYS), how far what lies so deep behind the new front is moved."""
     joined: Array
     """0 where the region does not join it, 1 elsewhere."""
 
@@ -82,14 +89,24 @@ class Rays:
         ends = ~haired & (radii >= own[:, None] + EDGE_MM / mm)
         deep = np.where(ends.any(axis=1), radii[ends.argmax(axis=1)], radii[-1]) - own - BACKGROUND_MM / mm
         room = _no_steeper(np.maximum(deep, LEAST_ROOM_PX), STEEPEST * along_px)
-        return cls(own, *(_calm(of, CALM_MM * per_mm) for of in (room, shift, joined.astype(np.float64))))
+        room, shift, joins = (_calm(of, CALM_MM * per_mm) for of in (room, shift, joined.astype(np.float64)))
+        behind = [np.minimum(shift, _calm(shift, WIDENS * depth * per_mm)) for depth in DEPTHS_MM[1:]]
+        return cls(own, room, shift, np.stack([shift, *behind]), joins)
 
-    def at(self, values: Array, angle: Floats) -> Floats:
-        """Values of the rays (RAYS,) at angles (h, w)."""
+    def at(self, values: Array, angle: Floats, row: Floats | None = None) -> Floats:
+        """Values of the rays, (RAYS,) or (rows, RAYS), at angles and rows (h, w)."""
         place = np.clip((angle + np.float32(np.pi)) * np.float32(RAYS / (2 * np.pi)), 0, RAYS)
-        table = np.append(values, values[0]).astype(np.float32)[None]
-        found = cv2.remap(table, place, np.zeros_like(place), cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+        rows = np.atleast_2d(values).astype(np.float32)
+        table = np.hstack([rows, rows[:, :1]])
+        row = np.zeros_like(place) if row is None else row
+        found = cv2.remap(table, place, row, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
         return np.asarray(found, dtype=np.float32)
+
+    def move_at(self, angle: Floats, depth_mm: Floats) -> Floats:
+        """(h, w), how far what lies at an angle and so deep behind the new front was moved."""
+        return self.at(
+            self.behind_px, angle, np.interp(depth_mm, DEPTHS_MM, np.arange(len(DEPTHS_MM))).astype(np.float32)
+        )
 
 
 def _furthest(coarse: Coarse, centre: Points) -> float:
