@@ -23,6 +23,7 @@ from hair.worker.v1.worker_service_pb2_grpc import add_WorkerServiceServicer_to_
 
 from hairmesh.wire import SERVER_OPTIONS, WORKER_SERVICE
 from worker.calls import Calls
+from worker.certificates import PortCertificate
 from worker.drain import Drain
 from worker.engine import Engine, PipelineLoader
 from worker.health.checks import DiskCheck, ModelsCheck
@@ -91,6 +92,7 @@ class Worker:
         """Set when the accelerator is gone for good: a new process has to take over."""
         self.port = 0
         self.passwords = Passwords(settings.accept_passwords)
+        self._certificate = PortCertificate.of(settings.tls, poll_s=thresholds.config_poll_s)
         self._models = ModelsCheck()
         self._engine = Engine(load_pipeline, clock=clock, on_stage=stage_entered)
         self._runner = Runner(
@@ -156,11 +158,13 @@ class Worker:
     ) -> Self:
         """Open the port at once, load the models behind it. Raises `CannotListenError`, `SettingsError`."""
         worker = cls(settings, load_pipeline or real_pipeline(settings), thresholds or Thresholds(), notify)
-        worker.port = listen_on(worker._server, settings)
+        worker.port = listen_on(worker._server, settings, worker._certificate)
         if settings.health.min_free_gb:
             worker._disk_probe.start()
         worker._dependencies.start()
         await worker._server.start()
+        if worker._certificate:
+            worker._certificate.start()
         worker._in_background(worker._monitor.run())
         worker._in_background(
             warm_up(
@@ -211,6 +215,8 @@ class Worker:
             task.cancel()
         self._disk_probe.stop()
         self._dependencies.stop()
+        if self._certificate:
+            self._certificate.stop()
         ended = await self._engine.close(self._thresholds.thread_end_s)
         if self._notify:
             self._notify.close()
