@@ -16,16 +16,19 @@ from starlette.responses import Response
 import hairmesh
 from edge.calls import ContactSnapshot, Mesh
 from edge.local.thread import LocalThread
+from edge.metrics import CountedMesh
 from edge.monitor import Monitor, answer, refusal
 from edge.pool.snapshot import EndpointSnapshot, PoolSnapshot, ProbeSnapshot
 from edge.reload import InForce
+from edge.stats import WINDOWS_S, Stats
+from hairmesh.metrics import CONTENT_TYPE, Exposition
 
 SWITCHED_OFF = "admin_tokens is empty: name a token of at least 16 characters there to read this"
 NO_TOKEN = "send one admin token: Authorization: Bearer <token>, or X-Admin-Token"  # noqa: S105  (a hint)
 WRONG_TOKEN = "the admin token that was sent is not accepted: it is none of admin_tokens"  # noqa: S105  (likewise)
 
 
-class SeenMesh(Mesh, Protocol):
+class SeenMesh(Mesh, CountedMesh, Protocol):
     """A mesh that shows what it decides by."""
 
     @property
@@ -42,24 +45,60 @@ class SeenMesh(Mesh, Protocol):
 class Admin:
     """Handlers for operators."""
 
-    def __init__(self, mesh: SeenMesh, local: LocalThread, in_force: InForce, monitor: Monitor) -> None:
+    def __init__(
+        self,
+        mesh: SeenMesh,
+        local: LocalThread,
+        in_force: InForce,
+        monitor: Monitor,
+        *,
+        stats: Stats,
+        exposition: Exposition,
+    ) -> None:
         self._mesh = mesh
         self._local = local
         self._in_force = in_force
         self._monitor = monitor
+        self._stats = stats
+        self._exposition = exposition
         self._started_s = time.monotonic()
 
     async def pool(self, request: Request) -> Response:
         """Every worker with why it is where it is, the queue, and the configuration in force."""
+        return self._refused(request) or answer(self.describe_pool())
+
+    async def stats(self, request: Request) -> Response:
+        """How requests went, route by route."""
+        return self._refused(request) or answer(self.describe_stats())
+
+    async def metrics(self, request: Request) -> Response:
+        """Everything that is counted, for Prometheus."""
+        if (refused := self._refused(request)) is not None:
+            return refused
+        text = await self._exposition.text()
+        return Response(text, headers={"Cache-Control": "no-store"}, media_type=CONTENT_TYPE)
+
+    def _refused(self, request: Request) -> Response | None:
+        """What somebody is told who brings no admin token that is in force."""
         tokens = self._in_force.settings.admin_tokens
         if not tokens:
             return refusal(403, SWITCHED_OFF)
         given = _given(request.headers)
-        if given is None or not _is_one_of(tokens, given):
-            response = refusal(401, NO_TOKEN if given is None else WRONG_TOKEN)
-            response.headers["WWW-Authenticate"] = "Bearer"
-            return response
-        return answer(self.describe_pool())
+        if given is not None and _is_one_of(tokens, given):
+            return None
+        response = refusal(401, NO_TOKEN if given is None else WRONG_TOKEN)
+        response.headers["WWW-Authenticate"] = "Bearer"
+        return response
+
+    def describe_stats(self) -> dict[str, Any]:
+        """What `stats` tells, for whoever has shown already that they may see it."""
+        now_s = time.monotonic()
+        uptime_s = now_s - self._started_s
+        return {
+            "edge": {"id": self._mesh.edge_id, "version": hairmesh.__version__, "uptime_s": _rounded(uptime_s)},
+            "windows_s": {name: _rounded(min(window_s, uptime_s)) for name, window_s in WINDOWS_S.items()},
+            "routes": self._stats.describe(now_s),
+        }
 
     def describe_pool(self) -> dict[str, Any]:
         """The same, for whoever has shown already that they may see it."""

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import hairmesh
-from edge import openapi, openapi_admin, openapi_calls
+from edge import openapi, openapi_admin, openapi_calls, openapi_stats
 from edge.admin import Admin, SeenMesh
 from edge.certificates import Certificates
 from edge.console.handlers import Console
@@ -29,6 +29,7 @@ from edge.local import openapi as openapi_local
 from edge.local.calls import LocalCalls
 from edge.local.llm import VisionLlm
 from edge.local.thread import Load, LocalThread, load_engine
+from edge.metrics import EdgeMetrics
 from edge.monitor import Monitor, refusal
 from edge.pool.config import PoolConfig
 from edge.recent_errors import RecentErrors
@@ -36,8 +37,10 @@ from edge.reload import ConfigFile, InForce, Reloader, content_hash
 from edge.request_log import RequestLog
 from edge.routes import Calls
 from edge.settings import Settings
+from edge.stats import Stats
 from edge.stream import COMMENT_EVERY_S
 from edge.tls import HttpsCertificate
+from edge.tracing import Tracing
 from edge.upstream.channel import ChannelSecurity
 
 log = structlog.get_logger()
@@ -87,19 +90,27 @@ def create_app(
         work: list[Coroutine[None, None, None]] = [look_after(store)]
         if file is not None:
             work.append(Reloader(file, in_force, mesh.reconfigure, certificates.look).run())
+        if settings.metrics.listen:
+            exposition.serve(settings.metrics.listen)
         async with _background(*work):
             yield
+        await exposition.close()
         certificates.close()
         await mesh.close()
         await local.close()
         await store.close()
         request_log.close()
+        if tracing is not None:
+            await tracing.close()
 
     app = _framework(settings, lifespan)
     picture_url = f"{settings.picture_base_url}{serve.PATH}"
     calls = Calls(mesh, store, in_force, picture_url, comment_every_s)
     monitor = Monitor(mesh, store, local.vision, in_force)
-    admin = Admin(mesh, local.vision, in_force, monitor)
+    stats = Stats()
+    exposition = EdgeMetrics(mesh, stats, store, local.vision, monitor, in_force, request_log).exposition()
+    tracing = Tracing.to(settings.tracing.otlp_endpoint)
+    admin = Admin(mesh, local.vision, in_force, monitor, stats=stats, exposition=exposition)
     recent = RecentErrors()
     for path, call, documentation in (
         ("/api/v1/face/measure", calls.measure, openapi_calls.MEASURE),
@@ -119,13 +130,22 @@ def create_app(
         ("/readyz", monitor.readyz, openapi.READYZ),
         ("/monitor", monitor.monitor, openapi.MONITOR),
         ("/admin/pool", admin.pool, openapi_admin.POOL),
+        ("/admin/stats", admin.stats, openapi_stats.STATS),
+        ("/metrics", admin.metrics, openapi_stats.METRICS),
         (f"{serve.PATH}{{name}}", serve.Pictures(store).picture, openapi.PICTURE),
     ):
         app.add_api_route(path, handler, methods=["GET"], **documentation)
         app.add_route(path, handler, methods=["HEAD"], include_in_schema=False)
     for method, path, respond in Console(in_force, monitor, pool=admin.describe_pool, recent=recent).routes():
         app.add_route(path, respond, methods=[method], include_in_schema=False)
-    app.add_middleware(ApiExchanges, request_log=request_log, recent=recent, calls=_plain_calls(app))
+    app.add_middleware(
+        ApiExchanges,
+        request_log=request_log,
+        recent=recent,
+        stats=stats,
+        calls=_plain_calls(app),
+        trace=None if tracing is None else tracing.tell,
+    )
     return app
 
 

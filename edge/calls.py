@@ -37,8 +37,8 @@ class CallTrace:
     """As it stands in the workers' logs and in the pool's."""
     workers: list[str] = field(default_factory=list)
     """One address for each attempt, in order."""
-    context: TraceContext | None = None
-    """The request's place in its trace: workers get it, in logs it is on every line."""
+    context: TraceContext = field(default_factory=lambda: TraceContext.new(sampled=False), compare=False)
+    """The request's place in its trace: workers get it, and its id is on every line of the logs."""
     recorded: bool = False
     """Whether spans are made of this request: only then are attempts noted, each with a span of its own."""
     submitted_s: float = field(default=0.0, compare=False)
@@ -46,9 +46,9 @@ class CallTrace:
     attempts: list[AttemptTrace] = field(default_factory=list)
 
     def attempt_begins(self, method: str, worker: str, now_s: float) -> str:
-        """Note an attempt; the `traceparent` for its worker, empty where the request has none."""
-        if self.context is None or not self.recorded:
-            return self.context.header if self.context else ""
+        """Note an attempt, if the request is recorded; the `traceparent` for its worker."""
+        if not self.recorded:
+            return self.context.header
         waited_since_s = self.attempts[-1].ended_s if self.attempts else self.submitted_s
         own = self.context.child()
         self.attempts.append(AttemptTrace(own, method, worker, waited_since_s, now_s, now_s))

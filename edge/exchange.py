@@ -26,7 +26,9 @@ from edge.images.store import StoreError
 from edge.messages import OK, preferred_language
 from edge.recent_errors import RecentErrors
 from edge.request_log import RequestLog
+from edge.stats import NO_ROUTE, Outcome, Stats
 from edge.upload import ClientGoneError, public_name
+from hairmesh.trace_context import TraceContext
 
 PREFIX = "/api/"
 MAX_PATIENCE_MS = 3_600_000
@@ -48,7 +50,8 @@ log = structlog.get_logger()
 class Exchange:
     """What is known of one request; filled in as it goes, written down at its end."""
 
-    def __init__(self, scope: Scope, receive: Receive) -> None:
+    def __init__(self, scope: Scope, receive: Receive, *, traced: bool = False) -> None:
+        """`traced`: whether spans are wanted of requests whose clients have nothing against it."""
         self.headers = Headers(scope=scope)
         self.method: str = scope["method"]
         self.peer: str = (scope["client"] or ("",))[0]
@@ -67,8 +70,12 @@ class Exchange:
         self.reason = ""
         self.http_status: int | None = None
         self.queue_s = 0.0
-        self.trace = CallTrace()
-        """Of its call on a worker, if it has one."""
+        sent = TraceContext.read(self.headers.getlist("traceparent"))
+        recorded = traced and (sent is None or sent.sampled)
+        own = TraceContext.new(sampled=recorded) if sent is None else sent.child() if recorded else sent
+        self.trace = CallTrace(context=own, recorded=recorded)
+        """Its place in the client's trace, or in one of its own; and its call on a worker, if it has one."""
+        self.trace_parent_id = sent.span_id if sent else ""
         self.bytes_in = 0
         self.bytes_out = 0
         self.body_read = False
@@ -167,18 +174,26 @@ class Exchange:
         length = self.headers.get("content-length", "0")
         return "transfer-encoding" in self.headers or not length.isdecimal() or int(length) > SMALL_BODY_BYTES
 
+    def duration_s(self) -> float:
+        """From its beginning to its answer, or to now where there is none."""
+        return (self.answered_s or time.monotonic()) - self.started_s
+
+    def outcome(self) -> Outcome:
+        """As it is counted."""
+        return Outcome.of(self.route, self.method, self.http_status, self.code, self.reason)
+
     def line(self) -> dict[str, object]:
         """What the request log keeps of it."""
-        duration_s = (self.answered_s or time.monotonic()) - self.started_s
         workers = self.trace.workers
         return {
             "request_id": self.request_id,
+            "trace_id": self.trace.context.trace_id,
             "method": self.method,
             "route": self.route,
             "http_status": self.http_status,
             "code": self.code,
             "reason": self.reason,
-            "duration_ms": round(duration_s * 1000, 1),
+            "duration_ms": round(self.duration_s() * 1000, 1),
             "queue_ms": round(self.queue_s * 1000, 1),
             "call_id": self.trace.call_id,
             "worker": workers[-1] if workers else "",
@@ -267,13 +282,16 @@ class ClientWatch:
 
 
 Endpoint = Callable[[Request], Awaitable[Response]]
+Trace = Callable[[Exchange, Outcome, float], None]
+"""Tells the spans of a request that is recorded, once it is over; the last is that moment, monotonic clock."""
 
 
 class ApiExchanges:
     """ASGI middleware: an `Exchange` around every request under `/api/`; everything else passes untouched.
 
     `calls` are the routes without path parameters, by method and path. They are called from here: the framework's way
-    to a handler takes 5 % of a fast call. Documentation and refusals still go through the framework.
+    to a handler takes 5 % of a fast call. Documentation and refusals still go through the framework. `trace` is there
+    where spans are wanted.
     """
 
     def __init__(
@@ -282,21 +300,28 @@ class ApiExchanges:
         *,
         request_log: RequestLog,
         recent: RecentErrors,
+        stats: Stats,
         calls: Mapping[tuple[str, str], Endpoint],
+        trace: Trace | None = None,
     ) -> None:
         self._app = app
         self._request_log = request_log
         self._recent = recent
+        self._stats = stats
         self._calls = calls
+        self._routes = frozenset(path for _method, path in calls)
+        self._trace = trace
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run one request."""
         if scope["type"] != "http" or not scope["path"].startswith(PREFIX):
             await self._app(scope, receive, send)
             return
-        exchange = Exchange(scope, receive)
+        exchange = Exchange(scope, receive, traced=self._trace is not None)
         scope.setdefault("state", {})["exchange"] = exchange
-        structlog.contextvars.bind_contextvars(request_id=exchange.request_id)
+        structlog.contextvars.bind_contextvars(request_id=exchange.request_id, trace_id=exchange.trace.context.trace_id)
+        in_flight = scope["path"] if scope["path"] in self._routes else NO_ROUTE
+        self._stats.began(in_flight)
         try:
             refusal = await refusal_of(self._run(exchange, scope, send))
             if refusal is not None and exchange.http_status is None:
@@ -306,9 +331,13 @@ class ApiExchanges:
             line = exchange.line()
             self._request_log.write(line)
             self._recent.note(line)
+            outcome, now_s = exchange.outcome(), time.monotonic()
+            self._stats.ended(in_flight, outcome, exchange.duration_s(), now_s)
+            if self._trace is not None and exchange.trace.recorded:
+                self._trace(exchange, outcome, now_s)
             if exchange.take_back is not None and (exchange.code != 0 or exchange.client_gone):
                 await asyncio.shield(_taken_back(exchange.take_back))  # last: a sick disk delays no refusal
-            structlog.contextvars.unbind_contextvars("request_id")
+            structlog.contextvars.unbind_contextvars("request_id", "trace_id")
 
     async def _run(self, exchange: Exchange, scope: Scope, send: Send) -> None:
         """Run the application inside; raises what it did not answer by itself."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from edge import openapi_admin, openapi_calls
+from edge import openapi_admin, openapi_calls, openapi_stats
 from edge.images.serve import PngResponse
 from edge.local import openapi as openapi_local
 from edge.monitor import DRILL_OFF, DRILL_ON, NO_WORKER
@@ -98,10 +98,16 @@ PICTURE: dict[str, Any] = {
 def components() -> dict[str, Schema]:
     """What the routes refer to."""
     return {
-        "schemas": {"Pool": openapi_admin.POOL_SCHEMA, **openapi_calls.schemas(), **openapi_local.schemas()},
+        "schemas": {
+            "Pool": openapi_admin.POOL_SCHEMA,
+            "Stats": openapi_stats.STATS_SCHEMA,
+            **openapi_calls.schemas(),
+            **openapi_local.schemas(),
+        },
         "securitySchemes": openapi_admin.SECURITY_SCHEMES,
         "examples": {
             "pool": {"value": openapi_admin.POOL_EXAMPLE},
+            "stats": {"value": openapi_stats.STATS_EXAMPLE},
             **openapi_calls.examples(),
             **openapi_local.examples(),
         },

@@ -12,11 +12,12 @@ from edge.pool.events import Cause, ProbeResult
 Schema = dict[str, Any]
 
 
-def _described(kind: str, description: str, *, nullable: bool = False, **more: object) -> Schema:
+def described(kind: str, description: str, *, nullable: bool = False, **more: object) -> Schema:
+    """A value of that kind."""
     return {"type": [kind, "null"] if nullable else kind, "description": description, **more}
 
 
-def _all_of(description: str, properties: Schema) -> Schema:
+def all_of(description: str, properties: Schema) -> Schema:
     """An object with exactly these properties."""
     return {
         "type": "object",
@@ -27,61 +28,60 @@ def _all_of(description: str, properties: Schema) -> Schema:
     }
 
 
-def _list(description: str, items: Schema) -> Schema:
+def listing(description: str, items: Schema) -> Schema:
+    """An array."""
     return {"type": "array", "items": items, "description": description}
 
 
 def _texts(description: str) -> Schema:
-    return _list(description, {"type": "string"})
+    return listing(description, {"type": "string"})
 
 
-_DECISION = _all_of(
+_DECISION = all_of(
     "One change of its state, or one decision about it.",
     {
-        "age_s": _described("number", "How long ago, in s."),
-        "what": _described("string", "A change of state or a decision, with its evidence."),
+        "age_s": described("number", "How long ago, in s."),
+        "what": described("string", "A change of state or a decision, with its evidence."),
     },
 )
-_IN_FLIGHT = _all_of(
+_IN_FLIGHT = all_of(
     "A call.",
     {
-        "call_id": _described("string", "As the worker's log has it."),
-        "age_s": _described("number", "Since its attempt began, in s."),
-        "left_behind": _described("boolean", "Its attempt is over, its thread on the worker perhaps not."),
+        "call_id": described("string", "As the worker's log has it."),
+        "age_s": described("number", "Since its attempt began, in s."),
+        "left_behind": described("boolean", "Its attempt is over, its thread on the worker perhaps not."),
     },
 )
-_PROBE = _all_of(
+_PROBE = all_of(
     "A probe.",
     {
-        "result": _described("string", "What it found.", enum=[each.name for each in ProbeResult]),
-        "evidence": _described("string", "What that rests on."),
-        "age_s": _described("number", "How long ago, in s."),
+        "result": described("string", "What it found.", enum=[each.name for each in ProbeResult]),
+        "evidence": described("string", "What that rests on."),
+        "age_s": described("number", "How long ago, in s."),
     },
 )
-_WORKER = _all_of(
+_WORKER = all_of(
     "One worker.",
     {
-        "address": _described("string", "`host:port`."),
-        "name": _described(
-            "string", "The `dns:///` target that led to it; null: it stands in the file.", nullable=True
-        ),
-        "primary": _described("boolean", "Whether it is asked before the backups."),
-        "state": _described("string", "Calls go to SERVING ones only.", enum=[str(state) for state in State]),
-        "cause": _described(
+        "address": described("string", "`host:port`."),
+        "name": described("string", "The `dns:///` target that led to it; null: it stands in the file.", nullable=True),
+        "primary": described("boolean", "Whether it is asked before the backups."),
+        "state": described("string", "Calls go to SERVING ones only.", enum=[str(state) for state in State]),
+        "cause": described(
             "string", "Why it is not SERVING.", nullable=True, enum=[*(str(cause) for cause in Cause), None]
         ),
-        "evidence": _described("string", "What its last change of state rests on."),
-        "cooldown_left_s": _described("number", "How long it stays ejected whatever probes say, in s; 0: it does not."),
+        "evidence": described("string", "What its last change of state rests on."),
+        "cooldown_left_s": described("number", "How long it stays ejected whatever probes say, in s; 0: it does not."),
         "last_probe": {
             "anyOf": [_PROBE, {"type": "null"}],
             "description": "Tells of a worker in a cooldown, which probes do not end; null: none has ended yet.",
         },
-        "next_probe_in_s": _described("number", "In s; null: one runs now.", nullable=True),
-        "ejections": _described("integer", "Doublings that its next cooldown gets; good calls make them fewer."),
-        "leaving": _described(
+        "next_probe_in_s": described("number", "In s; null: one runs now.", nullable=True),
+        "ejections": described("integer", "Doublings that its next cooldown gets; good calls make them fewer."),
+        "leaving": described(
             "boolean", "No longer in the configuration: gets no new calls, or only until it is replaced."
         ),
-        "boot_id": _described("string", "Of its process; null: not heard of yet.", nullable=True),
+        "boot_id": described("string", "Of its process; null: not heard of yet.", nullable=True),
         "capabilities": _texts("What it can do now."),
         "lacks": {
             "type": "object",
@@ -89,9 +89,9 @@ _WORKER = _all_of(
             "description": "What it cannot do now, each with its own reason, such as `dep_down:comfyui`.",
         },
         "in_flight": {"anyOf": [_IN_FLIGHT, {"type": "null"}], "description": "This edge's call in its slot."},
-        "stage": _described("string", "What it does now by its own word; null: nothing.", nullable=True),
-        "taken_by_others": _described("boolean", "Whether another edge's call is in its slot."),
-        "former_password": _described(
+        "stage": described("string", "What it does now by its own word; null: nothing.", nullable=True),
+        "taken_by_others": described("boolean", "Whether another edge's call is in its slot."),
+        "former_password": described(
             "boolean",
             "Whether it takes only the password before the one in force: a rotation that is not finished. An edge that"
             " starts anew does not get in.",
@@ -103,59 +103,59 @@ _WORKER = _all_of(
         },
     },
 )
-POOL_SCHEMA = _all_of(
+POOL_SCHEMA = all_of(
     "The pool of one edge at one moment.",
     {
-        "edge": _all_of(
+        "edge": all_of(
             "This process.",
             {
-                "id": _described("string", "Of this process: call ids begin with it."),
-                "version": _described("string", "Of the program."),
-                "uptime_s": _described("number", "In s."),
+                "id": described("string", "Of this process: call ids begin with it."),
+                "version": described("string", "Of the program."),
+                "uptime_s": described("number", "In s."),
             },
         ),
-        "configuration": _all_of(
+        "configuration": all_of(
             "What is in force.",
             {
-                "version": _described("integer", "Counts what was in force since the start.", minimum=1),
-                "content_hash": _described("string", "First 8 digits of the file's SHA-256, as `sha256sum` tells it."),
-                "applied_at": _described("string", "Since when it is in force.", format="date-time"),
+                "version": described("integer", "Counts what was in force since the start.", minimum=1),
+                "content_hash": described("string", "First 8 digits of the file's SHA-256, as `sha256sum` tells it."),
+                "applied_at": described("string", "Since when it is in force.", format="date-time"),
                 "awaiting_restart": _texts("Keys whose values in the file are in force after a restart only."),
                 "problems": _texts("Why the file, as it is now, is not in force; empty when it is."),
             },
         ),
-        "online": _all_of(
+        "online": all_of(
             "By whom calls can be computed now.",
             {
-                "workers_total": _described("integer", "As in `/monitor`."),
-                "workers_healthy": _described("integer", "As in `/monitor`."),
-                "workers_primary_total": _described("integer", "As in `/monitor`."),
-                "workers_primary_healthy": _described("integer", "As in `/monitor`."),
-                "growth_capable": _described("integer", "Online ones that can grow hair."),
+                "workers_total": described("integer", "As in `/monitor`."),
+                "workers_healthy": described("integer", "As in `/monitor`."),
+                "workers_primary_total": described("integer", "As in `/monitor`."),
+                "workers_primary_healthy": described("integer", "As in `/monitor`."),
+                "growth_capable": described("integer", "Online ones that can grow hair."),
             },
         ),
-        "braked": _described("boolean", "Most went out for one cause: they come back by single trial calls."),
-        "shared_cause": _described(
+        "braked": described("boolean", "Most went out for one cause: they come back by single trial calls."),
+        "shared_cause": described(
             "string", "That cause; null: not braked.", nullable=True, enum=[*sorted(map(str, SHAREABLE)), None]
         ),
-        "drill": _described("boolean", "Whether `/monitor` answers 503 for an alert drill, whatever is shown here."),
-        "queue": _all_of(
+        "drill": described("boolean", "Whether `/monitor` answers 503 for an alert drill, whatever is shown here."),
+        "queue": all_of(
             "Calls inside this edge.",
             {
-                "inside": _described("integer", "Calls that run or wait for a worker."),
-                "max_in_flight": _described("integer", "How many there may be of them."),
-                "waiting_fast": _described("integer", "Fast calls that wait, inside and outside."),
-                "waiting_slow": _described("integer", "Slow calls that wait, inside and outside."),
-                "waiting_outside": _described("integer", "Calls that wait to get inside."),
+                "inside": described("integer", "Calls that run or wait for a worker."),
+                "max_in_flight": described("integer", "How many there may be of them."),
+                "waiting_fast": described("integer", "Fast calls that wait, inside and outside."),
+                "waiting_slow": described("integer", "Slow calls that wait, inside and outside."),
+                "waiting_outside": described("integer", "Calls that wait to get inside."),
             },
         ),
-        "local_vision": _all_of(
+        "local_vision": all_of(
             "What the edge computes itself with.",
             {
-                "loaded": _described("boolean", "Whether its models are in memory."),
-                "inside": _described("integer", "Calls that run or wait for their turn."),
-                "hanging": _described("integer", "Threads that hang; their memory comes back with a restart only."),
-                "stuck": _described("boolean", "Calls are refused with LOCAL_VISION_STUCK: restart the edge."),
+                "loaded": described("boolean", "Whether its models are in memory."),
+                "inside": described("integer", "Calls that run or wait for their turn."),
+                "hanging": described("integer", "Threads that hang; their memory comes back with a restart only."),
+                "stuck": described("boolean", "Calls are refused with LOCAL_VISION_STUCK: restart the edge."),
             },
         ),
         "workers": {
@@ -235,14 +235,21 @@ POOL_EXAMPLE: dict[str, Any] = {
     ],
 }
 
-_REFUSAL = _all_of("Any refusal outside `/api/`.", {"status": {"const": "error"}, "message": {"type": "string"}})
+_REFUSAL = all_of("Any refusal outside `/api/`.", {"status": {"const": "error"}, "message": {"type": "string"}})
 
 
-def _refusal(description: str, message: str) -> Schema:
+def refusal(description: str, message: str) -> Schema:
+    """One outside `/api/`."""
     example = {"status": "error", "message": message}
     return {"description": description, "content": {"application/json": {"schema": _REFUSAL, "example": example}}}
 
 
+REFUSED: dict[int | str, Schema] = {
+    401: refusal("No admin token, or a wrong one.", WRONG_TOKEN),
+    403: refusal("Switched off: the configuration names no admin token.", SWITCHED_OFF),
+}
+"""Without a token that is in force."""
+GUARDED: dict[str, Any] = {"openapi_extra": {"security": [{"admin": []}, {"adminHeader": []}]}}
 POOL: dict[str, Any] = {
     "summary": "For operators: every worker with the evidence of its last decisions, queue, configuration in force",
     "tags": ["operations"],
@@ -257,10 +264,9 @@ POOL: dict[str, Any] = {
                 }
             },
         },
-        401: _refusal("No admin token, or a wrong one.", WRONG_TOKEN),
-        403: _refusal("Switched off: the configuration names no admin token.", SWITCHED_OFF),
+        **REFUSED,
     },
-    "openapi_extra": {"security": [{"admin": []}, {"adminHeader": []}]},
+    **GUARDED,
 }
 SECURITY_SCHEMES: Schema = {
     "admin": {"type": "http", "scheme": "bearer", "description": "One of `admin_tokens`."},

@@ -38,8 +38,7 @@ class Histogram:
 
     def merge(self, other: Histogram) -> None:
         """Add what `other`, with the same bounds, has counted."""
-        for at, count in enumerate(other.counts):
-            self.counts[at] += count
+        self.counts = [ours + theirs for ours, theirs in zip(self.counts, other.counts, strict=True)]
         self.total += other.total
         self.largest = max(self.largest, other.largest)
 

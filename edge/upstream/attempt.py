@@ -84,7 +84,6 @@ async def follow(
     return Reply(results[-1], tuple(results))
 
 
-def call_metadata(token: tuple[str, str], request_id: str, call_id: str, traceparent: str = "") -> Metadata:
-    """What goes with every attempt; without `traceparent` where that is empty."""
-    ids = (token, (wire.REQUEST_ID_KEY, request_id), (wire.CALL_ID_KEY, call_id))
-    return (*ids, (wire.TRACE_KEY, traceparent)) if traceparent else ids
+def call_metadata(token: tuple[str, str], request_id: str, call_id: str, traceparent: str) -> Metadata:
+    """What goes with every attempt."""
+    return (token, (wire.REQUEST_ID_KEY, request_id), (wire.CALL_ID_KEY, call_id), (wire.TRACE_KEY, traceparent))

@@ -27,7 +27,7 @@ class CallLog:
         self._unsettled: dict[str, tuple[str, str]] = {}
         """The oldest first."""
 
-    def begins(self, call_id: str, request_id: str, trace_id: str = "") -> None:
+    def begins(self, call_id: str, request_id: str, trace_id: str) -> None:
         """A call of ours."""
         self._running[call_id] = request_id, trace_id
 
@@ -45,5 +45,5 @@ class CallLog:
         if isinstance(call_id, str):
             ids = self._running.get(call_id) or self._unsettled.get(call_id)
             if ids is not None:
-                fields |= {name: known for name, known in zip(("request_id", "trace_id"), ids, strict=True) if known}
+                fields["request_id"], fields["trace_id"] = ids
         (log.info if line.level == "info" else log.warning)(line.event, **fields)

@@ -31,7 +31,7 @@ class Contact:
         self._probe: asyncio.Task[None] | None = None
 
     async def run(
-        self, call: Call, call_id: str, timeout_s: float, progressed: attempt.Progressed, *, traceparent: str = ""
+        self, call: Call, call_id: str, timeout_s: float, progressed: attempt.Progressed, *, traceparent: str
     ) -> attempt.Reply | Refusal:
         """One attempt, in `timeout_s` whatever happens. A refused password is not the end while there is another."""
         until_s = time.monotonic() + timeout_s

@@ -189,7 +189,7 @@ class Driver:
         call_id = call.trace.call_id = f"{self._edge_id}-{self._calls}"
         trace = call.trace
         trace.submitted_s = time.monotonic()
-        self._call_log.begins(call_id, call.request_id, trace.context.trace_id if trace.context else "")
+        self._call_log.begins(call_id, call.request_id, trace.context.trace_id)
         desk = self._desks[call_id] = Desk()
         answer: Reply | Refusal | None = None
         attempts = 0

@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import socket
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -23,12 +24,14 @@ from edge.calls import Call, CallFailedError, ContactSnapshot, OnlineCounts, Out
 from edge.command import server_config
 from edge.local.thread import Load, load_engine
 from edge.pool.config import PoolConfig
+from edge.pool.figures import PoolFigures
 from edge.pool.snapshot import EndpointSnapshot, HistoryEntry, PoolSnapshot
 from edge.reload import ConfigFile
 from edge.settings import Settings, parse
 from edge.stream import COMMENT_EVERY_S
 from edge.tls import HttpsCertificate
 from edge.upstream.channel import ChannelSecurity
+from edge.upstream.tally import MeshFigures, Tally
 
 M = TypeVar("M", bound=Message)
 
@@ -154,6 +157,7 @@ class FakeMesh:
     endpoints: tuple[EndpointSnapshot, ...] = ()
     former: frozenset[str] = frozenset()
     braked: bool = False
+    tally: Tally = field(default_factory=Tally)
     configured: list[tuple[PoolConfig, str, ChannelSecurity]] = field(default_factory=list)
     unacceptable: Exception | None = None
 
@@ -178,6 +182,14 @@ class FakeMesh:
         """Scripted endpoints, and always the same queue."""
         queue: dict[str, Any] = {"waiting_fast": 3, "waiting_slow": 1, "waiting_outside": 2, "inside": 7}
         return PoolSnapshot(self.endpoints, **queue, braked=self.braked, growth_capable=1)
+
+    def figures(self) -> MeshFigures:
+        """The same as `snapshot` in numbers, and scripted counts."""
+        standings = Counter((each.state, each.cause, each.primary) for each in self.endpoints)
+        online = {each.target: each.state == "SERVING" for each in self.endpoints}
+        queue: dict[str, Any] = {"waiting_fast": 3, "waiting_slow": 1, "outside": 2, "inside": 7, "slots_busy": 4}
+        pool = PoolFigures(standings, online, growth_capable=1, braked=self.braked, **queue)
+        return MeshFigures(pool, self.tally)
 
     def contacts(self) -> Mapping[str, ContactSnapshot]:
         """Scripted workers in `former` take the former password only."""

@@ -236,6 +236,7 @@ async def test_the_log_has_one_line_per_request(rest: Rest, mesh: FakeMesh) -> N
     first, second, third = rest.log_lines()
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", first.pop("time")), "as in the other logs"
     assert first.pop("duration_ms") > 0
+    assert re.fullmatch(r"[0-9a-f]{32}", first.pop("trace_id"))
     assert first == {
         "request_id": "mine",
         "method": "POST",

@@ -96,6 +96,8 @@ def test_every_route_is_in_it(document: Document) -> None:
         "/monitor",
         "/monitor/fault",
         "/admin/pool",
+        "/admin/stats",
+        "/metrics",
         "/static/annotations/{name}",
     }
 

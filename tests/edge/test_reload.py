@@ -403,6 +403,8 @@ def test_nothing_waits_for_a_restart_but_what_the_table_says() -> None:
             dispatch={"max_in_flight": 1},
             features={"base_url": "https://llm.example/v1", "model": "eyes"},
             local_vision={"enabled": False},
+            metrics={"listen": "127.0.0.1:9108"},
+            tracing={"otlp_endpoint": "http://127.0.0.1:4318"},
         ).encode()
     )
     merged, waiting = merge(running, wanted)

@@ -96,16 +96,17 @@ def write(log: CallLog, call_id: str) -> dict[str, Any]:
 
 def test_another_edges_call_has_no_request_here() -> None:
     log = CallLog()
-    log.begins("mine-1", "request-1")
-    assert write(log, "mine-1")["request_id"] == "request-1"
-    assert "request_id" not in write(log, "theirs-1")
+    log.begins("mine-1", "request-1", "trace-1")
+    mine, theirs = write(log, "mine-1"), write(log, "theirs-1")
+    assert (mine["request_id"], mine["trace_id"]) == ("request-1", "trace-1")
+    assert not {"request_id", "trace_id"} & set(theirs)
 
 
 def test_what_is_remembered_of_calls_that_are_over_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(call_log, "UNSETTLED_MAX", 2)
     log = CallLog()
     for number in range(6):
-        log.begins(f"mine-{number}", f"request-{number}")
+        log.begins(f"mine-{number}", f"request-{number}", "trace")
     for number in range(5):
         log.ends(f"mine-{number}", settled=number == 4)
     joined = [number for number in range(6) if "request_id" in write(log, f"mine-{number}")]

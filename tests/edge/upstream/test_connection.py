@@ -90,7 +90,7 @@ async def test_a_killed_worker_is_told_from_a_frozen_one(spawn: Spawn, number: s
     process = await spawn(steps=1_000, step_s=0.01)
     link = Link.open(process.address, None)
     began = asyncio.Event()
-    metadata = call_metadata((wire.TOKEN_KEY, PASSWORD), "request-1", "call-1")
+    metadata = call_metadata((wire.TOKEN_KEY, PASSWORD), "request-1", "call-1", "00-0-0-00")
     attempt = asyncio.ensure_future(
         link.calls["GrowStyles"](
             growth_pb2.GrowStylesRequest(), timeout_s=60, metadata=metadata, progressed=lambda _: began.set()

@@ -1,0 +1,145 @@
+"""What a process shows: asked on its loop, read from anywhere; and the page that names it all."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from hairmesh import metrics
+from hairmesh.histogram import Histogram
+from hairmesh.metrics import Exposition, Kind, Metric, Values, table
+from scripts import metrics_table
+
+ROWS = table(
+    Metric("things_total", Kind.COUNTER, "Things.", ("kind",)),
+    Metric("level", Kind.GAUGE, "A level."),
+    Metric("took_seconds", Kind.HISTOGRAM, "How long.", ("kind",)),
+)
+
+
+def values() -> Mapping[str, Values]:
+    took = Histogram((0.1, 1.0))
+    for value in (0.05, 0.1, 0.5, 7.0):
+        took.add(value)
+    return {"things_total": {("a",): 3, ('"b\n',): 1}, "level": {(): 2.5}, "took_seconds": {("a",): took}}
+
+
+def samples(text: str) -> dict[tuple[str, ...], float]:
+    """By name and label values."""
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+async def test_numbers_become_samples() -> None:
+    found = samples((await Exposition("edge", ROWS, values).text()).decode())
+    assert found["things_total", "a"] == 3
+    assert found["things_total", '"b\n'] == 1
+    assert found["level",] == 2.5
+    assert [found["took_seconds_bucket", "a", bound] for bound in ("0.1", "1.0", "+Inf")] == [2, 3, 4]
+    assert found["took_seconds_count", "a"] == 4
+    assert found["took_seconds_sum", "a"] == pytest.approx(7.65)
+    assert found["process_resident_memory_bytes",] > 0
+    assert [value for (name, *_labels), value in found.items() if name == "hairmesh_build_info"] == [1]
+
+
+async def test_whoever_reads_the_loop_is_asked() -> None:
+    asked_on: list[int] = []
+
+    def noting() -> Mapping[str, Values]:
+        asked_on.append(threading.get_ident())
+        return values()
+
+    exposition = Exposition("edge", ROWS, noting)
+    port = exposition.serve("127.0.0.1:0")
+    try:
+        for _ in range(2):
+            assert "things_total" in await asyncio.to_thread(read, port)
+        await exposition.text()
+    finally:
+        await exposition.close()
+    assert asked_on == [threading.get_ident()] * 3
+
+
+async def test_a_loop_that_hangs_fails_the_scrape(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(metrics, "ANSWER_S", 0.05)
+    exposition = Exposition("edge", ROWS, values)
+    port = exposition.serve("127.0.0.1:0")
+    failed = threading.Event()
+
+    def scrape() -> None:
+        try:
+            read(port)
+        except HTTPError as error:
+            if error.code == 503:
+                failed.set()
+
+    thread = threading.Thread(target=scrape)
+    thread.start()
+    try:
+        assert failed.wait(20)  # and the loop does nothing meanwhile
+    finally:
+        await asyncio.to_thread(thread.join)
+        assert "level" in await asyncio.to_thread(read, port), "and when it moves again it is read again"
+        await exposition.close()
+    assert capfd.readouterr() == ("", ""), "standard error is for lines of JSON"
+
+
+async def test_there_is_nothing_else_at_its_port() -> None:
+    exposition = Exposition("edge", ROWS, values)
+    port = exposition.serve("[::1]:0")
+    try:
+        with pytest.raises(HTTPError, match="404"):
+            await asyncio.to_thread(urlopen, f"http://[::1]:{port}/", timeout=20)
+    finally:
+        await exposition.close()
+
+
+async def test_an_address_that_is_taken_is_an_error() -> None:
+    first, second = Exposition("edge", ROWS, values), Exposition("edge", ROWS, values)
+    port = first.serve("127.0.0.1:0")
+    try:
+        with pytest.raises(OSError, match="in use"):
+            second.serve(f"127.0.0.1:{port}")
+    finally:
+        await first.close()
+        await second.close()
+
+
+def read(port: int) -> str:
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as response:
+        text: str = response.read().decode()
+    return text
+
+
+@pytest.mark.parametrize("rows", metrics_table.TABLES.values(), ids=list(metrics_table.TABLES))
+def test_names_are_as_prometheus_wants_them(rows: Mapping[str, Metric]) -> None:
+    for name, metric in rows.items():
+        assert (metric.kind is Kind.COUNTER) == name.endswith("_total"), name
+        assert (metric.kind is Kind.HISTOGRAM) == name.endswith("_seconds"), name
+        assert metric.meaning.endswith("."), name
+
+
+def test_the_page_names_them_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "argv", ["metrics_table.py", "--check"])
+    metrics_table.main()
+    page = tmp_path / "metrics.md"
+    page.write_text(metrics_table.PAGE.read_text().replace("`hairmesh_pool_brake`", "`hairmesh_pool_break`"))
+    monkeypatch.setattr(metrics_table, "PAGE", page)
+    with pytest.raises(SystemExit, match="run scripts/metrics_table"):
+        metrics_table.main()
+    monkeypatch.setattr(sys, "argv", ["metrics_table.py"])
+    metrics_table.main()
+    assert "`hairmesh_pool_brake`" in page.read_text()
