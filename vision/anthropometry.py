@@ -22,7 +22,7 @@ import numpy as np
 from vision.face_points import FacePoints, face_points
 from vision.head import USUAL_PITCH_DEG
 from vision.norms import NORMS
-from vision.perspective import NEAR_MM, PORTRAIT_MM, as_in_portrait, camera_mm
+from vision.perspective import EFFECTIVE_DEPTH_MM, NEAR_MM, PORTRAIT_MM, as_in_portrait, camera_mm
 from vision.types import (
     FaceLandmarks,
     FaceShape,
@@ -222,7 +222,9 @@ def _causes_mm(length: Length, measured: _Measured, mm: float, mm_per_px: float)
     # what lies in depth between them.
     between = abs(float(b[2] - a[2])) * mm_per_px
     turned = between * np.sin(np.radians(measured.pose_sd_deg[length.axis]))
-    behind = abs(float((a[2] + b[2]) / 2 - face.eye_depth_px)) * mm_per_px
+    # An outer fifth shrinks by far more than its depth says: its farther end moves inwards more than the nearer one.
+    depth_mm = abs(float((a[2] + b[2]) / 2 - face.eye_depth_px)) * mm_per_px
+    behind = max(depth_mm, abs(EFFECTIVE_DEPTH_MM.get(length.name, 0.0)))
     perspective = mm * behind / (measured.camera_mm if measured.camera_mm < NEAR_MM else PORTRAIT_MM)
     return IntervalCausesMm(
         population_mm=mm * scale.population_pct / 100,

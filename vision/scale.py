@@ -29,7 +29,10 @@ Array = NDArray[np.float64]
 
 IRIS_MM = 11.7
 IRIS_SD_MM = 0.38
-"""Horizontal visible iris diameter of Chinese adults."""
+"""Horizontal visible iris diameter of Chinese adults, mean and standard deviation, as this project was given them: the
+study they come from was not named, and they have not been checked against one. Take them as unverified. Google's
+MediaPipe Iris (2020) takes 11.7 ± 0.5 mm for all people; with that deviation the population's half-width were 8.4 %,
+not 6.4 %. Who needs better gives the pupillary distance."""
 Z95 = 1.96
 POPULATION_PCT = 100 * Z95 * IRIS_SD_MM / IRIS_MM
 

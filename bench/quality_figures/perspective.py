@@ -1,4 +1,6 @@
-"""The same faces from near and far: when the warning fires, and what the correction leaves of the error in ratios."""
+"""The same faces from near and far: when the warning fires, what the correction leaves of the error in ratios, and
+whether the intervals of the mm values hold what the face shows from 1.5 m.
+"""
 
 from __future__ import annotations
 
@@ -33,15 +35,22 @@ INNER = tuple(kind for kind in RATIOS if kind != "outer fifths")
 """The outer fifths end where the face bends away; they are told apart."""
 
 
+_Held = dict[tuple[str, bool], list[bool]]
+"""Whether intervals hold, by kind of length and by whether the photo has the warning."""
+
+
 def perspective(look: Looker) -> Figures:
     """On studio portraits, which set the table of `vision.perspective`, and on others, which did not."""
     shown: dict[str, list[NDArray[np.float64]]] = {kind: [] for kind in RATIOS}
     corrected: dict[str, list[NDArray[np.float64]]] = {kind: [] for kind in RATIOS}
-    told = []
+    told: list[list[float]] = []
+    held: _Held = {}
     for picture in (*STUDIO, *ADULTS):
         if (row := _rendered(look, picture)) is None:
             continue
         told.append([camera_mm(facts.landmarks) for facts in row])
+        for facts in row[:-1]:
+            _add_held(held, facts, row[-1])
         for kind, names in RATIOS.items():
             for name in names:
                 values = [facts.measurements[name] for facts in row]
@@ -60,18 +69,23 @@ def perspective(look: Looker) -> Figures:
         ["", *(f"{distance / 1000:g} m" for distance in DISTANCES_MM)],
         rows,
     )
-    inner = np.concatenate([np.array(corrected[kind]) for kind in INNER])
-    outer = np.array(corrected["outer fifths"])
+    inner = np.concatenate([np.array(corrected[kind]) for kind in INNER])[:, :-1]
+    outer = np.array(corrected["outer fifths"])[:, :-1]
     for name, errors in (("inner", inner), ("outer fifths", outer)):
-        within = 100 * np.mean(errors[np.isfinite(errors)] <= LIMIT_PCT)
-        console.print(f"corrected ratios within {LIMIT_PCT:g} %: {name} {within:.1f} % of {np.isfinite(errors).sum()}")
+        within = f"{_within_pct(errors):.1f} % of {np.isfinite(errors).sum()}"
+        console.print(f"corrected ratios within {LIMIT_PCT:g} %: {name} {within}")
+    for (kind, warned), holds in sorted(held.items()):
+        warning = "with" if warned else "without"
+        console.print(f"the interval holds what 1.5 m shows, {kind}, {warning} the warning: {_share(holds)}")
     distance = np.array(DISTANCES_MM)
     return {
         "perspective_n": len(told) * len(DISTANCES_MM),
         "perspective_missed": int((~near[:, distance <= FROM_NEAR_MM]).sum()),
         "perspective_false": int(near[:, distance >= FROM_FAR_MM].sum()),
-        "perspective_ratio_median_pct": float(np.nanmedian(inner[:, :-1])),
-        "perspective_ratio_p95_pct": float(np.nanquantile(inner[:, :-1], 0.95)),
+        "perspective_ratio_median_pct": float(np.nanmedian(inner)),
+        "perspective_ratio_p95_pct": float(np.nanquantile(inner, 0.95)),
+        "perspective_inner_within_pct": _within_pct(inner),
+        "perspective_outer_within_pct": _within_pct(outer),
     }
 
 
@@ -97,6 +111,25 @@ def _rendered(look: Looker, picture: str) -> list[Facts] | None:
             return None
         row.append(said)
     return row
+
+
+def _add_held(held: _Held, near: Facts, portrait: Facts) -> None:
+    """Whether each interval of the one, without what both photos share, holds the mm value of the other."""
+    warned = camera_mm(near.landmarks) < NEAR_MM
+    for name, value in near.measurements.items():
+        interval, truth_mm = value.interval_same_person_mm, portrait.measurements[name].mm
+        if interval is not None and truth_mm is not None:
+            kind = "outer fifths" if name in RATIOS["outer fifths"] else "all others"
+            held.setdefault((kind, warned), []).append(interval.low <= truth_mm <= interval.high)
+
+
+def _share(holds: list[bool]) -> str:
+    return f"{100 * np.mean(holds):.1f} % of {len(holds)}"
+
+
+def _within_pct(errors_pct: NDArray[np.float64]) -> float:
+    """Share of those that were measured which are within `LIMIT_PCT`, in percent."""
+    return float(100 * np.mean(errors_pct[np.isfinite(errors_pct)] <= LIMIT_PCT))
 
 
 def _corrected(values: list[Measurement]) -> list[float | None]:

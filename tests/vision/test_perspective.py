@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.vision.measured_faces import hairline_of, laid, scale_of
 from vision.anthropometry import LENGTHS, measure_face
-from vision.perspective import EFFECTIVE_DEPTH_MM, NEAREST_MM, PORTRAIT_MM, as_in_portrait, camera_mm
+from vision.perspective import EFFECTIVE_DEPTH_MM, NEAR_MM, NEAREST_MM, PORTRAIT_MM, as_in_portrait, camera_mm
 from vision.types import FaceLandmarks
 
 PUPILS = [468, 473]
@@ -90,6 +90,21 @@ def test_ratios_of_a_face_seen_from_near_are_given_both_ways() -> None:
         assert shown is not None
         assert corrected is not None
         assert drop * (shown / corrected - 1) > 0.005, name
+
+
+@pytest.mark.parametrize("name", ["fifths.right_outer", "fifths.left_outer", "face_width", "temple_width"])
+def test_the_interval_of_a_face_seen_from_near_holds_what_a_portrait_shows(name: str) -> None:
+    """An outer fifth shrinks by a quarter there: more than the depth of its middle says."""
+    face = laid()
+    selfie, portrait = near(350.0, face), near(PORTRAIT_MM, face)
+    assert camera_mm(selfie) < NEAR_MM
+    shown = measure_face(selfie, hairline_of(selfie), scale_of())[name]
+    true_mm = measure_face(portrait, hairline_of(portrait), scale_of())[name].mm
+    assert shown.mm is not None
+    assert true_mm is not None
+    assert shown.mm < 0.95 * true_mm, "otherwise this shows nothing"
+    assert shown.interval_same_person_mm is not None
+    assert shown.interval_same_person_mm.low <= true_mm <= shown.interval_same_person_mm.high
 
 
 def test_ratios_of_a_portrait_are_left_alone() -> None:
