@@ -11,6 +11,7 @@ import asyncio
 import json
 import threading
 import time
+from collections.abc import Coroutine
 from typing import Any, Self
 
 import uvicorn
@@ -120,9 +121,12 @@ class ComfyUiServer:
         for socket in tuple(self._sockets.values()):
             self._soon(socket.close())
 
-    def _soon(self, doing: Any) -> None:
+    def _soon(self, doing: Coroutine[Any, Any, None]) -> None:
         assert self._loop is not None
-        asyncio.run_coroutine_threadsafe(doing, self._loop)
+        try:
+            asyncio.run_coroutine_threadsafe(doing, self._loop)
+        except RuntimeError:  # it was stopped in this moment: nobody is there to hear it
+            doing.close()
 
     def _send(self, event: str, data: dict[str, Any], client_id: str | None) -> None:
         if self._loop is None or self.engine.faults.silent:
@@ -137,8 +141,8 @@ class ComfyUiServer:
         self._loop = asyncio.get_running_loop()
         await socket.accept()
         sid = socket.query_params.get("clientId", "") or "8cdd6636c0574fd4a5c67c571006351e"
-        self.client_ids.append(sid)
         self._sockets[sid] = socket
+        self.client_ids.append(sid)  # only now: whoever has seen it may drop the socket
         status = {"status": self.engine.queue_info(), "sid": sid}
         await socket.send_text(json.dumps({"type": "status", "data": status}))
         if self.engine.executing == sid and self.engine.node is not None:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from tests.worker.scripted import ScriptedPipeline
 from vision.calls import EmitStyle, GrowStylesOptions, GrowthProof, GrowthSummary, StyleGrowth
@@ -16,7 +17,6 @@ from vision.types import EncodedImage, Progress, Stage
 
 OK = b"ok"
 NO_FACE = b"no face"
-"""Followed by ` slowly`: after a moment."""
 BREAKS = b"breaks"
 """A stage raises."""
 LOSES_ACCELERATOR = b"loses the accelerator"
@@ -25,7 +25,6 @@ HOLDS = b"holds"
 """Computes with steps until `release` is set or the call is given up."""
 SPAWNS = b"spawns"
 """Starts a child process, as the decoder of rare formats does."""
-TAKES_1_S = b"takes a second"
 FROZEN = b"frozen"
 """Computes without any step until `release` is set."""
 QUEUES = b"queues"
@@ -36,6 +35,14 @@ GOES_WITHOUT = b"goes without "
 """Followed by a `GrowthReason`: why nothing is grown."""
 BREAKS_LATE = b"broken at the end"
 """A stage raises after the first result."""
+UNTIL_GONE = b", when this file is gone: "
+"""Behind any of these and followed by a path: first it computes with steps, by which a test holds another process."""
+
+
+def held(what: bytes, by: Path) -> bytes:
+    """A photo that does `what` when the file `by`, which is made here, is gone."""
+    by.touch()
+    return what + UNTIL_GONE + bytes(by)
 
 
 def check_thread() -> None:
@@ -112,10 +119,12 @@ class FakePipeline(ScriptedPipeline):
         return super().grow_styles(data, options, progress, emit_and_break)
 
     def _act(self, data: bytes, progress: Progress) -> None:
+        _, held, path = data.partition(UNTIL_GONE)
+        while held and Path(path.decode()).exists():
+            progress.step()
+            time.sleep(0.005)
         if data.startswith(SPAWNS):
             subprocess.run([sys.executable, "-S", "-c", ""], check=True)
-        if data.startswith(NO_FACE + b" slowly"):
-            time.sleep(0.3)
         if data.startswith(NO_FACE):
             raise PhotoError(Reason.NO_FACE, {"faces": 0})
         if data.startswith(BREAKS):
@@ -126,11 +135,6 @@ class FakePipeline(ScriptedPipeline):
         if data.startswith(HOLDS):
             while not self.release.wait(0.005):
                 progress.step()
-        if data.startswith(TAKES_1_S):
-            end_s = time.monotonic() + 1.0
-            while time.monotonic() < end_s:
-                progress.step()
-                time.sleep(0.01)
         if data.startswith(FROZEN):
             self.release.wait()
         if data.startswith(QUEUES):

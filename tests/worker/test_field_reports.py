@@ -19,7 +19,7 @@ from grpc_health.v1 import health_pb2
 from hair.worker.v1 import worker_service_pb2 as pb
 
 from hairmesh.wire import TOKEN_KEY
-from tests.worker.fakes import HOLDS, NO_FACE, OK, SPAWNS, TAKES_1_S, FakePipeline
+from tests.worker.fakes import HOLDS, NO_FACE, OK, SPAWNS, FakePipeline, held
 from tests.worker.harness import PASSWORD, QUICK, SERVING, TOKEN, Client, refused, running, started
 from tests.worker.processes import ROOT, fake_worker, write_config
 
@@ -36,9 +36,11 @@ async def test_b21_a_configuration_that_changes_under_running_calls_fails_none_o
             write_config(path, accept_passwords=[PASSWORD, f"another-{change}"], device=("cpu", "cuda")[change % 2])
             await call
         await worker.event("config_change_needs_restart", keys=["device"])
-        call = asyncio.ensure_future(client.measure(TAKES_1_S))
+        call = asyncio.ensure_future(client.measure(held(OK, by=tmp_path / "held")))
         await client.until_slot(pb.SLOT_STATE_BUSY)
         worker.signal(signal.SIGTERM)
+        await client.until(lambda status: status.state == pb.SERVING_STATE_DRAINING)
+        (tmp_path / "held").unlink()
         assert (await call).HasField("measurements")
         assert await worker.end() == 0
 
@@ -75,9 +77,11 @@ async def test_b44_a_worker_that_starts_children_goes_on_answering(client: Clien
 
 async def test_b48_the_log_line_of_a_call_that_is_refused_at_the_very_end_is_written(tmp_path: Path) -> None:
     async with fake_worker(write_config(tmp_path / "w.json")) as (worker, client):
-        call = asyncio.ensure_future(refused(client.measure(NO_FACE + b" slowly")))
+        call = asyncio.ensure_future(refused(client.measure(held(NO_FACE, by=tmp_path / "held"))))
         await client.until_slot(pb.SLOT_STATE_BUSY)
         worker.signal(signal.SIGTERM)
+        await client.until(lambda status: status.state == pb.SERVING_STATE_DRAINING)
+        (tmp_path / "held").unlink()
         assert (await call)[1].reason == "NO_FACE"
         assert await worker.end() == 0
         said = [line for line in worker.lines if '"event": "call"' in line]

@@ -14,7 +14,7 @@ from hair.worker.v1 import worker_service_pb2 as pb
 
 from hairmesh.wire import ANALYZE_SERVICE, TOKEN_KEY
 from tests.worker import raw_http2
-from tests.worker.fakes import BREAKS, FROZEN, HOLDS, LOSES_ACCELERATOR, NO_FACE, OK, TAKES_1_S
+from tests.worker.fakes import BREAKS, FROZEN, HOLDS, LOSES_ACCELERATOR, NO_FACE, OK, held
 from tests.worker.harness import NOT_SERVING, PASSWORD, SERVING, TOKEN, Client, Metadata, refused, request
 from tests.worker.processes import ROOT, fake_worker, process, write_config
 from worker.server import EXIT_ACCELERATOR_LOST
@@ -31,12 +31,14 @@ async def test_idle_worker_leaves_cleanly(tmp_path: Path) -> None:
 async def test_sigterm_lets_the_running_call_finish(tmp_path: Path) -> None:
     """NOT_SERVING at once; the call outlives the delay and gets its answer."""
     async with fake_worker(write_config(tmp_path / "w.json", drain_delay_seconds=0.1)) as (worker, client):
-        running = asyncio.ensure_future(client.measure(TAKES_1_S))
+        running = asyncio.ensure_future(client.measure(held(OK, by=tmp_path / "held")))
         await client.until_slot(pb.SLOT_STATE_BUSY)
         worker.signal(signal.SIGTERM)
         await client.until(lambda status: status.state == pb.SERVING_STATE_DRAINING)
         assert await client.check() == NOT_SERVING
         assert await client.check("liveness") == SERVING
+        await worker.event("drain", phase="refusing")
+        (tmp_path / "held").unlink()
         assert (await running).HasField("measurements")
         assert await worker.end() == 0
 

@@ -24,7 +24,16 @@ from vision.types import LABEL_COUNT, Label, NoProgress, ParsingMap, Progress, R
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "deploy" / "comfyui" / "inpaint_sdxl.json"
 SIDE_PX = 128
-QUICK = Patience(poll_s=0.05, look_s=0.02, quiet_s=60.0, ping_s=30.0, tidy_s=30.0, answer_s=30.0, unreachable_s=30.0)
+QUICK = Patience(
+    poll_s=0.05,
+    look_s=0.02,
+    quiet_s=60.0,
+    ping_s=30.0,
+    tidy_s=30.0,
+    connect_s=30.0,
+    answer_s=30.0,
+    unreachable_s=30.0,
+)
 """Asks often, gives up on nothing: each test shortens the patience it is about."""
 
 _HAIR_TO_ROW = 40
@@ -200,6 +209,10 @@ class Background:
         self._arguments = (url, patience, what, backend)
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
+
+    def until_taken(self) -> None:
+        """Wait until it has heard that the server has its prompt: what breaks before that is another mishap."""
+        until(lambda: Stage.DIFFUSION_QUEUE in dict(self.progress.stages))
 
     def result(self) -> RgbImage:
         """What it brought; raises what it raised."""

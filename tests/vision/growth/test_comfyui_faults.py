@@ -98,6 +98,7 @@ def test_b79_a_half_dead_socket_is_noticed_and_replaced(server: ComfyUiServer, r
     server.engine.hold = "KSampler"
     ours = Background(relay.url, replace(QUICK, ping_s=0.5, answer_s=5.0))
     server.engine.reached.wait(60)
+    ours.until_taken()
     relay.freeze()
     until(lambda: len(server.client_ids) >= 2)
     server.engine.release.set()
@@ -156,6 +157,7 @@ def test_a_server_that_restarts_during_the_job_gets_it_once_more(server: ComfyUi
     server.engine.hold = "KSampler"
     ours = Background(server.url)
     server.engine.reached.wait(60)
+    ours.until_taken()
     server.engine.hold = ""
     server.restart()
     assert hair_share(ours.result()) > 0.9
@@ -166,6 +168,7 @@ def test_a_server_that_stays_away_is_given_up(server: ComfyUiServer) -> None:
     server.engine.hold = "KSampler"
     ours = Background(server.url, replace(QUICK, unreachable_s=0.5, tidy_s=1.0))
     server.engine.reached.wait(60)
+    ours.until_taken()
     server.stop()
     with pytest.raises(GrowthUnavailableError) as gone:
         ours.result()
