@@ -18,11 +18,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from edge.console.calls import described_calls
+from edge.console.figures import figures
 from edge.console.protection import ASKS, COMMON_HEADERS, COOKIE, comes_from_the_page, page_headers
 from edge.console.sessions import ABSOLUTE_S, Sessions
 from edge.monitor import Monitor, answer, refusal, small_body
 from edge.recent_errors import RecentErrors
 from edge.reload import InForce
+from edge.stats import Stats
 
 PATH = "/console"
 MEDIA_TYPES: Mapping[str, str] = {
@@ -48,11 +50,14 @@ Describe = Callable[[], Mapping[str, Any]]
 class Console:
     """Handlers for people with a browser and an admin token."""
 
-    def __init__(self, in_force: InForce, monitor: Monitor, *, pool: Describe, recent: RecentErrors) -> None:
+    def __init__(
+        self, in_force: InForce, monitor: Monitor, *, pool: Describe, recent: RecentErrors, stats: Stats
+    ) -> None:
         self._in_force = in_force
         self._monitor = monitor
         self._pool = pool
         self._recent = recent
+        self._stats = stats
         self._sessions = Sessions()
         self._files = {
             file.name: file.read_bytes() for file in resources.files("edge.console").joinpath("web").iterdir()
@@ -67,6 +72,7 @@ class Console:
         yield "POST", f"{PATH}/session", self.enter
         yield "DELETE", f"{PATH}/session", self.leave
         yield "GET", f"{PATH}/state", self.state
+        yield "GET", f"{PATH}/stats", self.stats
         yield "GET", f"{PATH}/calls", self.calls
         yield "POST", f"{PATH}/drill", self.drill
         yield "GET", f"{PATH}/{{name}}", self.file
@@ -128,6 +134,13 @@ class Console:
                 "recent_errors": self._recent.newest_first(time.monotonic()),
             }
         )
+
+    async def stats(self, request: Request) -> Response:
+        """How the requests went."""
+        self._refuse_when_closed()
+        if not self._is_open(request):
+            return refusal(401, NO_SESSION)
+        return answer(figures(self._stats, time.monotonic()))
 
     async def calls(self, request: Request) -> Response:
         """The calls to try, and what limits their photo."""

@@ -48,8 +48,10 @@ function measured({ value, limit, unit }) {
 /** The answer's own pictures, then those of each of its results. */
 function pictures(data) {
   const results = [...(data.results ?? []), ...(data.hairline_images ?? []), ...(data.masks ?? [])];
-  const figures = [data, ...results].flatMap((each) => figuresOf(each));
-  return figures.length ? h("div", { class: "pictures" }, figures) : null;
+  const groups = [data, ...results].map(figuresOf).filter((figures) => figures.length);
+  if (!groups.length) return null;
+  if (groups.every((figures) => figures.length === 1)) return h("div", { class: "pictures" }, groups);
+  return groups.map((figures) => h("div", { class: "pictures pair" }, figures)); // before and after, side by side
 }
 
 function figuresOf(result) {

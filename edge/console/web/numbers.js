@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { grid } from "./parts.js";
-import { named, number, say } from "./words.js";
+import { measured, named, number, say } from "./words.js";
 
 /** Tables for whatever of these `data` holds. */
 export function numbersOf(data) {
@@ -18,17 +18,17 @@ export function numbersOf(data) {
 }
 
 const columns = (names) => names.map((name) => say(`column.${name}`));
-const between = (interval, digits = 1) => (interval ? `${number(interval.low, digits)} – ${number(interval.high, digits)}` : say("none"));
+const between = (interval, digits = 1) => (interval ? `${measured(interval.low, digits)} – ${measured(interval.high, digits)}` : say("none"));
 const titled = (title, table) => [h("h3", {}, title), table];
 
 /** What was measured, in mm with its interval; an angle stands in the place of mm. */
 function measurements(tree) {
   const rows = leaves(tree).map(([path, leaf]) => [
     named("measure", path),
-    leaf.unavailable_reason ? h("code", {}, leaf.unavailable_reason) : leaf.angle_deg !== null ? `${number(leaf.angle_deg)}°` : number(leaf.mm),
+    leaf.unavailable_reason ? h("code", {}, leaf.unavailable_reason) : leaf.angle_deg !== null ? `${measured(leaf.angle_deg)}°` : measured(leaf.mm),
     between(leaf.interval_mm),
-    number(leaf.px, 0),
-    number(leaf.ratio, 3),
+    measured(leaf.px, 0),
+    measured(leaf.ratio, 3),
     leaf.ratio_of ? named("measure", leaf.ratio_of) : "",
   ]);
   const headings = [...columns(["name", "mm", "interval", "px", "ratio"]), say("column.of", { name: "" }).trim()];
@@ -46,18 +46,25 @@ function leaves(tree, path = "") {
 function designs(list) {
   if (!list.length) return null;
   const headings = [say("column.name"), `${say("design.height")} (mm)`, say("column.interval"), `${say("design.area")} (cm²)`, say("column.interval"), say("design.grafts")];
-  const rows = list.map((design) => [design.style_text, number(design.height.mm), between(design.height.interval_mm), number(design.area_cm2), between(design.area_interval_cm2), number(design.grafts, 0)]);
+  const rows = list.map((design) => [design.style_text, measured(design.height.mm), between(design.height.interval_mm), measured(design.area_cm2), between(design.area_interval_cm2), number(design.grafts, 0)]);
   const rules = list.flatMap((design) =>
-    design.rules.map((rule) => [design.style_text, rule.text ?? rule.name, kept(rule), `${number(rule.value, 2)} ${unit(rule)}`, `${limits(rule)} ${unit(rule)}`]),
+    design.rules.map((rule) => [design.style_text, rule.text ?? rule.name, kept(rule), number(rule.value, 2) + unit(rule), limits(rule) + unit(rule)]),
   );
   const table = grid(headings, rows, { label: say("answer.numbers"), numeric: [1, 2, 3, 4, 5] });
+  const broken = list.flatMap((design) => design.rules).filter((rule) => !rule.kept).length;
   return [
     ...titled(say("answer.numbers"), table),
-    ...titled(say("column.rule"), grid(columns(["name", "rule", "kept", "measured", "limits"]), rules, { label: say("column.rule"), numeric: [3, 4] })),
+    h(
+      "details",
+      {},
+      h("summary", {}, say("design.rules", { count: rules.length, broken })),
+      grid(columns(["name", "rule", "kept", "measured", "limits"]), rules, { label: say("column.rule"), numeric: [3, 4] }),
+    ),
   ];
 }
 
-const unit = (rule) => (rule.unit === "ratio" ? "" : (rule.unit ?? ""));
+const UNITS = { deg: "°", mm: " mm" };
+const unit = (rule) => UNITS[rule.unit] ?? "";
 
 /** Whether a rule is kept, and whether the interval of the measured value leaves a doubt of it. */
 function kept({ kept: is, certain }) {
@@ -72,13 +79,12 @@ function limits({ low, high }) {
 }
 
 function proofs(results) {
-  const rows = results.filter((result) => result.proof).map(({ style_text: style, proof }) => [
-    style ?? say("picture.grown_image_url"), ...Object.values(proof).map((value) => number(value, 3)),
-  ]);
-  if (!rows.length) return null;
-  const names = Object.keys(results.find((result) => result.proof).proof);
-  const headings = [say("column.name"), ...names.map((name) => h("code", {}, name))];
-  return titled(say("proof.title"), grid(headings, rows, { label: say("proof.title"), numeric: headings.map((_, index) => index).slice(1) }));
+  const proved = results.filter((result) => result.proof);
+  if (!proved.length) return null;
+  const headings = [say("column.name"), ...proved.map((result) => result.style_text ?? say("picture.grown_image_url"))];
+  const rows = Object.keys(proved[0].proof).map((name) => [named("proof", name), ...proved.map((result) => number(result.proof[name], 3))]);
+  const numeric = proved.map((_, index) => index + 1);
+  return titled(say("proof.title"), grid(headings, rows, { label: say("proof.title"), numeric }));
 }
 
 function masks(list) {
@@ -94,13 +100,13 @@ function features(groups) {
       named("feature", name),
       feature.text ?? h("code", {}, feature.reason ?? say("none")),
       feature.source ? h("code", {}, feature.source) : say("none"),
-      number(feature.confidence, 2),
+      measured(feature.confidence, 2),
     ]),
   );
   return titled(say("answer.numbers"), grid([say("column.group"), ...columns(["name", "value", "source", "confidence"])], rows, { label: say("answer.numbers"), numeric: [4] }));
 }
 
 function points(list) {
-  const rows = Object.entries(list).map(([name, point]) => [h("code", {}, name), number(point?.x_px), number(point?.y_px)]);
+  const rows = Object.entries(list).map(([name, point]) => [h("code", {}, name), measured(point?.x_px), measured(point?.y_px)]);
   return titled(say("answer.numbers"), grid([say("column.name"), "x (px)", "y (px)"], rows, { label: say("answer.numbers"), numeric: [1, 2] }));
 }

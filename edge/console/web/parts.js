@@ -52,7 +52,7 @@ export function grid(headings, rows, { label, numeric = [] } = {}) {
   const side = (index) => ({ class: numeric.includes(index) ? "number" : null });
   return h(
     "div",
-    { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
+    { class: "scroll", tabindex: "0", role: "group", "aria-label": label },
     h(
       "table",
       {},

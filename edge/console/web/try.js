@@ -141,7 +141,9 @@ export class TryPage {
   tell({ event, data }) {
     const words = [];
     if (event === "queued") words.push(say("try.queued", { position: data.position }));
-    else words.push(say("try.progress", { stage: named("stage", data.stage), step: data.step, total: data.total }));
+    else words.push(named("stage", data.stage));
+    if (data.total > 0) words.push(say("try.step", data));
+    if (data.results_total > 1) words.push(say("try.results", data));
     if (data.attempt > 1) words.push(say("try.attempt", { attempt: data.attempt }));
     const share = event === "progress" && data.total > 0 ? data.step / data.total : null;
     this.progress = { words: words.join(" · "), share };

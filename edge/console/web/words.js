@@ -63,6 +63,12 @@ export function number(value, digits = 1) {
   return value.toLocaleString(language, { maximumFractionDigits: digits });
 }
 
+/** A measured number, always with so many digits behind the point. */
+export function measured(value, digits = 1) {
+  if (typeof value !== "number") return say("none");
+  return value.toLocaleString(language, { minimumFractionDigits: digits, maximumFractionDigits: digits });
+}
+
 /** Bytes as people say them. */
 export function bytes(count) {
   return count < 1e6 ? `${number(count / 1e3, 0)} kB` : `${number(count / 1e6, 1)} MB`;
