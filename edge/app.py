@@ -136,7 +136,8 @@ def create_app(
     ):
         app.add_api_route(path, handler, methods=["GET"], **documentation)
         app.add_route(path, handler, methods=["HEAD"], include_in_schema=False)
-    for method, path, respond in Console(in_force, monitor, pool=admin.describe_pool, recent=recent).routes():
+    console = Console(in_force, monitor, pool=admin.describe_pool, recent=recent, stats=stats)
+    for method, path, respond in console.routes():
         app.add_route(path, respond, methods=[method], include_in_schema=False)
     app.add_middleware(
         ApiExchanges,
