@@ -23,6 +23,7 @@ def test_one_person_grown_and_proved(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, model_files: object
 ) -> None:
     monkeypatch.setattr(growth, "STYLES", 1)
+    monkeypatch.setattr(growth, "SIDE_PX", 1024)  # half the pixels, half the time
     monkeypatch.setattr(growth, "DEFAULT", DesignOptions(styles=(Style.BELL,)))
     monkeypatch.setattr(sys, "argv", ["growth", "P002", "--keep", str(tmp_path)])
     growth.main()
