@@ -25,7 +25,7 @@ from edge.settings import ConfigError, Settings, check_tls_files, parse
 from edge.tls import HttpsCertificate
 from edge.upstream.channel import ChannelSecurityError
 from edge.upstream.driver import Driver
-from hairmesh import __version__, logs
+from hairmesh import __version__, logs, spans
 from hairmesh.pem import loose_permissions
 
 GRACE_S = 30
@@ -174,6 +174,8 @@ def _wrong_outside(settings: Settings, *, folders: bool) -> Iterator[str]:
         check_tls_files(settings.tls)
     except ConfigError as error:
         yield str(error)
+    if settings.tracing.otlp_endpoint and spans.packages_missing():
+        yield f"tracing.otlp_endpoint {spans.MISSING}"
     try:
         settings.worker_tls.read()
     except ChannelSecurityError as error:

@@ -39,7 +39,7 @@ Events = Mapping[str, set[str]]
 """By name: the fields."""
 
 # What every line has, or every line of a request.
-COMMON = {"event", "service", "level", "timestamp", "request_id", "exception"}
+COMMON = {"event", "service", "level", "timestamp", "request_id", "trace_id", "exception"}
 _LOGGER = re.compile(r"_?(log|note|say\w*|level|Log|info|warning|error|exception|debug)")
 _EVENT = re.compile(r"[a-z]+(_[a-z]+)*")
 _LEVELS = {"debug", "info", "warning", "error"}

@@ -18,6 +18,8 @@ DECIDES = {
     *(f"edge.pool.{path.stem}" for path in (ROOT / "edge" / "pool").glob("*.py") if path.stem != "__init__"),
     "edge.peers",
     "vision.describe_terms",
+    "hairmesh.histogram",
+    "hairmesh.trace_context",
     "hairmesh.wire",
     "worker.announcements",
     "worker.doubt",

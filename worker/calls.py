@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -16,6 +16,7 @@ import structlog
 from google.protobuf.message import Message
 from grpc import aio
 
+from hairmesh.spans import Collector
 from hairmesh.wire import CALL_ID_KEY, MAX_MESSAGE_BYTES, REQUEST_ID_KEY, WorkerReason
 from vision.growth.backend import GrowthReason
 from worker.admission import admit
@@ -24,11 +25,13 @@ from worker.drain import Drain, DrainPhase
 from worker.engine import AnalysisPipeline, Engine
 from worker.feed import Feed, Moved
 from worker.health.monitor import HealthMonitor
-from worker.progress import JobProgress, Position
+from worker.progress import JobProgress, Position, StageTime, stage_ms
 from worker.refusals import CANCELLED, DEADLINE, Refusal, to_status
 from worker.runner import Runner, Running
 from worker.slot import CallIdentity
+from worker.tally import Tally
 from worker.thresholds import Thresholds
+from worker.tracing import CallTrace
 
 T = TypeVar("T")
 MessageT = TypeVar("MessageT", bound=Message)
@@ -73,25 +76,27 @@ OUTCOMES: Mapping[grpc.StatusCode, str] = MappingProxyType(
 
 @dataclass(slots=True)
 class _Account:
-    """What the log line of one call says; never a byte of a picture."""
+    """What log, metrics and traces say of one call; never a byte of a picture."""
 
     method: str
     bytes_in: int
     began_s: float
-    stage_ms: Mapping[str, float] = field(default_factory=dict)
+    trace: CallTrace
+    stages: Sequence[StageTime] = ()
     bytes_out: int = 0
     grown_reasons: list[str] = field(default_factory=list)
     """Of the pictures that a growth call went without, in order."""
 
-    def write(self, code: grpc.StatusCode, reason: str = "") -> None:
+    def write(self, code: grpc.StatusCode, reason: str, took_s: float) -> None:
+        """Its line in the log."""
         growth = {"grown_reasons": self.grown_reasons} if self.grown_reasons else {}
         log.info(
             "call",
             method=self.method,
             outcome=OUTCOMES[code],
             reason=reason,
-            duration_ms=round((time.monotonic() - self.began_s) * 1000.0, 1),
-            stage_ms=self.stage_ms,
+            duration_ms=round(took_s * 1000.0, 1),
+            stage_ms=stage_ms(self.stages),
             bytes_in=self.bytes_in,
             bytes_out=self.bytes_out,
             **growth,
@@ -102,8 +107,18 @@ class Calls:
     """Every call ends with an answer or a status: no CancelledError leaves it, or the client would wait for ever."""
 
     def __init__(
-        self, engine: Engine, runner: Runner, monitor: HealthMonitor, drain: Drain, thresholds: Thresholds
+        self,
+        engine: Engine,
+        runner: Runner,
+        monitor: HealthMonitor,
+        drain: Drain,
+        thresholds: Thresholds,
+        *,
+        tally: Tally,
+        collector: Collector | None,
     ) -> None:
+        self._tally = tally
+        self._collector = collector
         self._engine = engine
         self._runner = runner
         self._monitor = monitor
@@ -134,7 +149,7 @@ class Calls:
             running = self._start(call, data, prepare(), context)
             with self._handling(running, context):
                 ended = await running.result()
-            account.stage_ms = ended.stage_ms
+            account.stages = ended.stages
             response = encode(ended.answer())
             account.bytes_out = waiting.unread_bytes = _size_of(response)
             return response
@@ -185,7 +200,7 @@ class Calls:
                     if not isinstance(event, Moved):
                         waiting.unread_bytes -= event.picture_bytes
                 ended = await running.result()
-                account.stage_ms = ended.stage_ms
+                account.stages = ended.stages
                 await write(encode_end(ended.answer()))
 
         await self._accounted(method, data, context, handle)
@@ -210,7 +225,9 @@ class Calls:
         handle: Callable[[CallIdentity, _Account, Waiting], Awaitable[T]],
     ) -> T:
         call = identify(method, context)
-        account = _Account(method, len(data), time.monotonic())
+        trace = CallTrace.of(context.invocation_metadata() or (), traced=self._collector is not None)
+        structlog.contextvars.bind_contextvars(trace_id=trace.own.trace_id)
+        account = _Account(method, len(data), time.monotonic(), trace)
         waiting = self._backlog.begin()
         # The stubs have a class where a function is meant.
         context.add_done_callback(lambda _ended: self._backlog.end(waiting))  # type: ignore[arg-type]
@@ -222,11 +239,19 @@ class Calls:
             log.exception("handler_raised")
             refusal = Refusal(WorkerReason.WORKER_FAILED)
         else:
-            account.write(grpc.StatusCode.OK)
+            self._close(account, grpc.StatusCode.OK)
             return result
         self._backlog.refuse(waiting)
-        account.write(refusal.code, refusal.reason)
+        self._close(account, refusal.code, refusal.reason)
         return await _refuse(context, refusal, call.request_id)
+
+    def _close(self, account: _Account, code: grpc.StatusCode, reason: str = "") -> None:
+        """It is over: the one place from which log, metrics and traces hear of it."""
+        ended_s = time.monotonic()
+        account.write(code, reason, ended_s - account.began_s)
+        self._tally.call_ended(account.method, code.name, ended_s - account.began_s, account.stages)
+        if self._collector is not None:
+            self._collector.tell(account.trace.spans(account.method, code, account.began_s, ended_s, account.stages))
 
     def _start(
         self,

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from hairmesh.metrics import Kind, Metric, table
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hairmesh.metrics import Exposition, Kind, Metric, Values, table
+from hairmesh.wire import ANALYZE_SERVICE
+from worker.health.checks import DEPENDENCY_PREFIX, CheckState
+from worker.health.monitor import HealthMonitor
+from worker.runner import Runner
+from worker.slot import SlotState
+from worker.tally import Tally
+
+OVERALL = "overall"
+OTHER = "other"
 
 TABLE = table(
     Metric(
@@ -27,3 +39,40 @@ TABLE = table(
     ),
     Metric("hairmesh_dependency_up", Kind.GAUGE, "Whether a server of `health.deps` answers as it should.", ("dep",)),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerMetrics:
+    """Fills the table from where the numbers are kept. Belongs to the event loop."""
+
+    tally: Tally
+    runner: Runner
+    monitor: HealthMonitor
+
+    def exposition(self) -> Exposition:
+        """What Prometheus reads."""
+        return Exposition("worker", TABLE, self.values)
+
+    def values(self) -> Mapping[str, Values]:
+        """Every row of the table."""
+        health, tally = self.monitor.report(), self.tally
+        handled: dict[tuple[str, ...], float] = {
+            (ANALYZE_SERVICE, method, code): count for (method, code), count in tally.handled.items()
+        }
+        for name, count in tally.turned_away.items():
+            service, method = name.strip("/").split("/") if name else (OTHER, OTHER)
+            handled[service, method, "UNAUTHENTICATED"] = count
+        return {
+            "grpc_server_handled_total": handled,
+            "grpc_server_handling_seconds": {
+                (ANALYZE_SERVICE, method): took.copy() for method, took in tally.took.items()
+            },
+            "hairmesh_stage_seconds": {(stage,): took.copy() for stage, took in tally.stages.items()},
+            "hairmesh_slot_busy": {(): self.runner.slot.state is not SlotState.FREE},
+            "hairmesh_health": {(name or OVERALL,): not reason for name, reason in health.why_not.items()},
+            "hairmesh_dependency_up": {
+                (check.name.removeprefix(DEPENDENCY_PREFIX),): check.state is not CheckState.FAILING
+                for check in health.checks
+                if check.name.startswith(DEPENDENCY_PREFIX)
+            },
+        }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from enum import Enum
 from functools import partial
 from typing import Any, TypeVar
@@ -17,6 +17,7 @@ from pydantic import SecretStr
 
 from hairmesh.wire import TOKEN_KEY, WorkerReason
 from worker.refusals import Refusal, to_status
+from worker.tally import Tally
 
 RequestT = TypeVar("RequestT")
 ResponseT = TypeVar("ResponseT")
@@ -73,8 +74,19 @@ class PasswordInterceptor(aio.ServerInterceptor):
     The log is told of the first one, then of how many there were and from where, at most once in `log_period_s`.
     """
 
-    def __init__(self, passwords: Passwords, *, log_period_s: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        passwords: Passwords,
+        *,
+        tally: Tally,
+        known: Container[str],
+        log_period_s: float,
+        clock: Callable[[], float],
+    ) -> None:
+        """`known`: all methods that are served, as `/service/method`; other names are counted as none."""
         self._passwords = passwords
+        self._tally = tally
+        self._known = known
         self._log_period_s = log_period_s
         self._clock = clock
         self._untold = 0
@@ -105,6 +117,7 @@ class PasswordInterceptor(aio.ServerInterceptor):
 
     def _count(self, method: str, credential: Credential, peer: str) -> None:
         self._untold += 1
+        self._tally.turned_away[method if method in self._known else ""] += 1
         if len(self._peers) < MAX_PEERS:
             self._peers.add(peer)
         now_s = self._clock()

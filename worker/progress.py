@@ -6,7 +6,7 @@ half of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vision.errors import CancelledCallError
@@ -59,6 +59,23 @@ class Position:
     """Steps it has at most; 0: not known."""
 
 
+@dataclass(frozen=True, slots=True)
+class StageTime:
+    """A job was in `stage` from one moment to the other, monotonic clock."""
+
+    stage: Stage
+    began_s: float
+    ended_s: float
+
+
+def stage_ms(times: Iterable[StageTime]) -> Mapping[str, float]:
+    """Time spent in each stage, in milliseconds."""
+    spent: dict[str, float] = {}
+    for time in times:
+        spent[time.stage] = round(spent.get(time.stage, 0.0) + (time.ended_s - time.began_s) * 1000.0, 1)
+    return spent
+
+
 class JobProgress:
     """What one job moves: `vision.types.Progress` with a cancel flag and stage times."""
 
@@ -96,13 +113,10 @@ class JobProgress:
         """Nobody waits any more: the next stage or step ends the job. Called from the event loop."""
         self._cancelled = True
 
-    def stage_ms(self, ended_s: float) -> Mapping[str, float]:
-        """Time spent in each stage until `ended_s`, in milliseconds."""
+    def stages(self, ended_s: float) -> Sequence[StageTime]:
+        """Every stage the job was in until `ended_s`, in order."""
         ends = [entered_s for _stage, entered_s in self._entered[1:]] + [ended_s]
-        times: dict[str, float] = {}
-        for (stage, entered_s), end_s in zip(self._entered, ends, strict=False):
-            times[stage] = round(times.get(stage, 0.0) + (end_s - entered_s) * 1000.0, 1)
-        return times
+        return [StageTime(stage, began_s, end_s) for (stage, began_s), end_s in zip(self._entered, ends, strict=False)]
 
     def _move(self, position: Position) -> None:
         self._position = position

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Generic, TypeVar
 
@@ -22,7 +22,7 @@ from worker import refusals
 from worker.doubt import Doubt, canary_overdue
 from worker.engine import Engine, canary_failure, is_accelerator_error
 from worker.health.checks import ModelsCheck
-from worker.progress import JobProgress
+from worker.progress import JobProgress, StageTime, stage_ms
 from worker.refusals import CANCELLED, Refusal
 from worker.service_times import ServiceTimes
 from worker.slot import CallIdentity, Occupation, Slot, SlotState
@@ -58,8 +58,8 @@ class Ended(Generic[T]):
 
     end: End
     outcome: Answered[T] | Refusal
-    stage_ms: Mapping[str, float] = field(default_factory=dict)
-    """Time spent in each stage, in milliseconds."""
+    stages: Sequence[StageTime] = ()
+    """Those it was in, in order."""
 
     def answer(self) -> T:
         """The value; raises the `Refusal` when there is none."""
@@ -194,11 +194,11 @@ class Runner:
             self._on_change()
         if ended.end is End.OK:
             self.service_times.add(occupation.call.method, ended_s - occupation.since_s, ended_s)
-        stage_ms = progress.stage_ms(ended_s)
+        stages = progress.stages(ended_s)
         if abandoned:  # its RPC was logged when it ended; this is when its thread did
             duration_ms = round((ended_s - occupation.since_s) * 1000.0, 1)
-            log.info("abandoned_call_ended", end=ended.end, duration_ms=duration_ms, stage_ms=stage_ms)
-        return replace(ended, stage_ms=stage_ms)
+            log.info("abandoned_call_ended", end=ended.end, duration_ms=duration_ms, stage_ms=stage_ms(stages))
+        return replace(ended, stages=stages)
 
     async def _compute(
         self, work: Callable[[JobProgress], Awaitable[T]], progress: JobProgress, data: bytes

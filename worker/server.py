@@ -19,8 +19,11 @@ from grpc_health.v1.health_pb2_grpc import add_HealthServicer_to_server
 from grpc_reflection.v1alpha import reflection
 from hair.analysis.v1 import analyze_service_pb2
 from hair.analysis.v1.analyze_service_pb2_grpc import add_AnalyzeServiceServicer_to_server
+from hair.worker.v1 import worker_service_pb2
 from hair.worker.v1.worker_service_pb2_grpc import add_WorkerServiceServicer_to_server
 
+from hairmesh import spans
+from hairmesh.spans import Collector
 from hairmesh.wire import SERVER_OPTIONS, WORKER_SERVICE
 from worker.calls import Calls
 from worker.certificates import PortCertificate
@@ -34,6 +37,7 @@ from worker.health.prober import Dependencies
 from worker.health.report import Report
 from worker.health.reporter import HealthReporter
 from worker.identity import Identity
+from worker.metrics import WorkerMetrics
 from worker.news import News
 from worker.notify import SystemdNotify
 from worker.passwords import PasswordInterceptor, Passwords
@@ -41,16 +45,25 @@ from worker.port import CannotListenError, listen_on
 from worker.reload import PasswordReload
 from worker.runner import Runner
 from worker.servicer import AnalyzeServicer
-from worker.settings import Settings
+from worker.settings import Settings, SettingsError
 from worker.status import StatusBook, WorkerServicer
+from worker.tally import Tally
 from worker.thresholds import Thresholds
 from worker.warmup import real_pipeline, warm_up
 
 __all__ = ["EXIT_ACCELERATOR_LOST", "EXIT_BROKEN", "REFLECTED", "CannotListenError", "Worker", "serve"]
 
-HEALTH_SERVICE: str = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
+_HEALTH = health_pb2.DESCRIPTOR.services_by_name["Health"]
+HEALTH_SERVICE: str = _HEALTH.full_name
 # By its descriptor too: reflection knows only files that were imported, and nothing else here imports this one.
-ANALYZE_SERVICE: str = analyze_service_pb2.DESCRIPTOR.services_by_name["AnalyzeService"].full_name
+_ANALYZE = analyze_service_pb2.DESCRIPTOR.services_by_name["AnalyzeService"]
+ANALYZE_SERVICE: str = _ANALYZE.full_name
+METHODS = frozenset(
+    f"/{service.full_name}/{method.name}"
+    for service in (_HEALTH, _ANALYZE, worker_service_pb2.DESCRIPTOR.services_by_name["WorkerService"])
+    for method in service.methods
+)
+"""Every RPC there is, but for reflection's."""
 REFLECTED = (ANALYZE_SERVICE, WORKER_SERVICE, HEALTH_SERVICE, reflection.SERVICE_NAME)
 
 EXIT_BROKEN = 1
@@ -91,6 +104,8 @@ class Worker:
         self.accelerator_lost: asyncio.Future[None] = loop.create_future()
         """Set when the accelerator is gone for good: a new process has to take over."""
         self.port = 0
+        self.metrics_port = 0
+        """Where Prometheus reads; 0: nowhere."""
         self.passwords = Passwords(settings.accept_passwords)
         self._certificate = PortCertificate.of(settings.tls, poll_s=thresholds.config_poll_s)
         self._models = ModelsCheck()
@@ -134,11 +149,24 @@ class Worker:
             on_change=self._changed,
             on_beat=self._beat,
         )
-        self._calls = Calls(self._engine, self._runner, self._monitor, self._drain, thresholds)
+        tally = Tally()
+        self._collector = _collector(settings.tracing.otlp_endpoint)
+        self._calls = Calls(
+            self._engine,
+            self._runner,
+            self._monitor,
+            self._drain,
+            thresholds,
+            tally=tally,
+            collector=self._collector,
+        )
+        self._exposition = WorkerMetrics(tally, self._runner, self._monitor).exposition()
         book = StatusBook(
             identity=self.identity, engine=self._engine, runner=self._runner, monitor=self._monitor, clock=clock
         )
-        doorman = PasswordInterceptor(self.passwords, log_period_s=thresholds.turned_away_log_s, clock=clock)
+        doorman = PasswordInterceptor(
+            self.passwords, tally=tally, known=METHODS, log_period_s=thresholds.turned_away_log_s, clock=clock
+        )
         self._server = aio.server(interceptors=[doorman], options=SERVER_OPTIONS)
         add_AnalyzeServiceServicer_to_server(AnalyzeServicer(self._calls, self._engine), self._server)
         add_WorkerServiceServicer_to_server(
@@ -159,6 +187,7 @@ class Worker:
         """Open the port at once, load the models behind it. Raises `CannotListenError`, `SettingsError`."""
         worker = cls(settings, load_pipeline or real_pipeline(settings), thresholds or Thresholds(), notify)
         worker.port = listen_on(worker._server, settings, worker._certificate)
+        worker._serve_metrics()
         if settings.health.min_free_gb:
             worker._disk_probe.start()
         worker._dependencies.start()
@@ -215,6 +244,9 @@ class Worker:
             task.cancel()
         self._disk_probe.stop()
         self._dependencies.stop()
+        await self._exposition.close()
+        if self._collector is not None:
+            await asyncio.to_thread(self._collector.close)
         if self._certificate:
             self._certificate.stop()
         ended = await self._engine.close(self._thresholds.thread_end_s)
@@ -222,6 +254,15 @@ class Worker:
             self._notify.close()
         log.info("stopped", compute_thread_ended=ended)
         return ended
+
+    def _serve_metrics(self) -> None:
+        listen = self._settings.metrics.listen
+        if listen is None:
+            return
+        try:
+            self.metrics_port = self._exposition.serve(listen)
+        except OSError as error:
+            raise CannotListenError(f"cannot listen on metrics.listen {listen}: {error.strerror}") from error
 
     def _changed(self) -> None:
         self._news.touch()
@@ -241,6 +282,15 @@ class Worker:
         if not task.cancelled() and (error := task.exception()) and not self.broken.done():
             log.error("worker_broken", exc_info=error)
             self.broken.set_result(error)
+
+
+def _collector(otlp_endpoint: str | None) -> Collector | None:
+    """None where there is none; raises `SettingsError` where it could not be used."""
+    if otlp_endpoint is None:
+        return None
+    if spans.packages_missing():
+        raise SettingsError(f"tracing.otlp_endpoint {spans.MISSING}")
+    return Collector(otlp_endpoint, "hairmesh-worker")
 
 
 async def serve(

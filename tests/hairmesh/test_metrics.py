@@ -11,12 +11,12 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
-from hairmesh import metrics
+from hairmesh import __version__, metrics
 from hairmesh.histogram import Histogram
 from hairmesh.metrics import Exposition, Kind, Metric, Values, table
 from scripts import metrics_table
+from tests.fakes.scrape import Scrape
 
 ROWS = table(
     Metric("things_total", Kind.COUNTER, "Things.", ("kind",)),
@@ -32,25 +32,17 @@ def values() -> Mapping[str, Values]:
     return {"things_total": {("a",): 3, ('"b\n',): 1}, "level": {(): 2.5}, "took_seconds": {("a",): took}}
 
 
-def samples(text: str) -> dict[tuple[str, ...], float]:
-    """By name and label values."""
-    return {
-        (sample.name, *sample.labels.values()): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    }
-
-
 async def test_numbers_become_samples() -> None:
-    found = samples((await Exposition("edge", ROWS, values).text()).decode())
-    assert found["things_total", "a"] == 3
-    assert found["things_total", '"b\n'] == 1
-    assert found["level",] == 2.5
-    assert [found["took_seconds_bucket", "a", bound] for bound in ("0.1", "1.0", "+Inf")] == [2, 3, 4]
-    assert found["took_seconds_count", "a"] == 4
-    assert found["took_seconds_sum", "a"] == pytest.approx(7.65)
-    assert found["process_resident_memory_bytes",] > 0
-    assert [value for (name, *_labels), value in found.items() if name == "hairmesh_build_info"] == [1]
+    found = Scrape((await Exposition("edge", ROWS, values).text()).decode())
+    assert found.value("things_total", kind="a") == 3
+    assert found.value("things_total", kind='"b\n') == 1
+    assert found.value("level") == 2.5
+    counts = [found.value("took_seconds_bucket", kind="a", le=bound) for bound in ("0.1", "1.0", "+Inf")]
+    assert counts == [2, 3, 4]
+    assert found.value("took_seconds_count", kind="a") == 4
+    assert found.value("took_seconds_sum", kind="a") == pytest.approx(7.65)
+    assert found.value("hairmesh_build_info", service="edge", version=__version__) == 1
+    assert "process_resident_memory_bytes" in found.names
 
 
 async def test_whoever_reads_the_loop_is_asked() -> None:

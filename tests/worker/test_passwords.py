@@ -24,7 +24,8 @@ from hairmesh.wire import ANALYZE_SERVICE, TOKEN_KEY
 from tests.worker.fakes import OK, FakePipeline
 from tests.worker.harness import PASSWORD, QUICK, SERVING, TOKEN, Client, refused, request, running
 from worker.passwords import Credential, PasswordInterceptor, Passwords, address_of
-from worker.server import REFLECTED
+from worker.server import METHODS, REFLECTED
+from worker.tally import Tally
 
 WRONG = ((TOKEN_KEY, "wrong"),)
 TWICE = (*TOKEN, *TOKEN)
@@ -126,7 +127,9 @@ def test_a_caller_is_named_by_its_address(peer: str, address: str) -> None:
 
 async def test_a_line_names_every_caller_since_the_last_one_but_no_more_than_ten() -> None:
     now_s = 0.0
-    doorman = PasswordInterceptor(passwords("good"), log_period_s=10.0, clock=lambda: now_s)
+    doorman = PasswordInterceptor(
+        passwords("good"), tally=Tally(), known=METHODS, log_period_s=10.0, clock=lambda: now_s
+    )
 
     async def knock(address: str) -> None:
         handler: Any = await doorman.intercept_service(AsyncMock(), Mock(method="/M", invocation_metadata=WRONG))
