@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from bench.portraits.rendered_face import TAKEN_AT_MM, depth_behind_eyes, seen_from
 from tests.conftest import studio_portrait
-from tests.vision.measured_faces import laid
+from tests.vision.measured_faces import hairline_of, laid, scale_of
+from vision.anthropometry import measure_face
 from vision.decode import decode
 from vision.landmarks import LandmarkDetector
 from vision.models import ModelFiles
@@ -92,9 +93,14 @@ def test_the_real_detector_tells_near_cameras_and_their_ratios_are_mended(person
         }
 
     def height_to_width(face: FaceLandmarks, distance_mm: float) -> float:
-        width = float(np.linalg.norm(face.points[454] - face.points[234]))
-        height = float(np.linalg.norm(face.points[152] - face.points[10]))
-        return height / as_in_portrait("face_width", width, distance_mm)
+        """Glabella to menton over the width: no hairline is needed, and the two answer differently to a near camera."""
+        measured = measure_face(face, hairline_of(face), scale_of())
+        middle, lower, width = (
+            as_in_portrait(name, length_px, distance_mm)
+            for name in ("thirds.middle", "thirds.lower", "face_width")
+            if (length_px := measured[name].px) is not None
+        )
+        return (middle + lower) / width
 
     far = seen.pop(TAKEN_AT_MM)
     truth = height_to_width(far, TAKEN_AT_MM)
