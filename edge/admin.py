@@ -138,6 +138,11 @@ class Admin:
             "workers": [_worker(endpoint, contacts.get(endpoint.target)) for endpoint in pool.endpoints],
         }
 
+    def admits(self, headers: Headers) -> bool:
+        """Whether a request brings an admin token that is in force."""
+        given = _given(headers)
+        return given is not None and _is_one_of(self._in_force.settings.admin_tokens, given)
+
 
 def _worker(endpoint: EndpointSnapshot, contact: ContactSnapshot | None) -> dict[str, Any]:
     call = None

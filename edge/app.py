@@ -22,7 +22,8 @@ from edge.certificates import Certificates
 from edge.console.handlers import Console
 from edge.errors import FRAMEWORK_REASONS, ApiError
 from edge.exchange import PREFIX, ApiExchanges, Endpoint
-from edge.images import serve
+from edge.images import openapi as openapi_images
+from edge.images import removal, serve
 from edge.images.opening import open_store
 from edge.images.sweeper import look_after
 from edge.local import openapi as openapi_local
@@ -136,6 +137,8 @@ def create_app(
     ):
         app.add_api_route(path, handler, methods=["GET"], **documentation)
         app.add_route(path, handler, methods=["HEAD"], include_in_schema=False)
+    remove = removal.Removal(store, admin.admits).remove
+    app.add_api_route(removal.PATH, remove, methods=["DELETE"], **openapi_images.REMOVAL)
     console = Console(in_force, monitor, pool=admin.describe_pool, recent=recent, stats=stats)
     for method, path, respond in console.routes():
         app.add_route(path, respond, methods=[method], include_in_schema=False)

@@ -206,7 +206,7 @@ TABLE: Mapping[str, Row] = {
     "STORE_FAILED": Row(
         SYSTEM,
         503,
-        Text("图片存储故障，请稍后重试", "The picture could not be stored, please try again later."),
+        Text("图片存储故障，请稍后重试", "The picture store does not work, please try again later."),
         _LATER,
         retry_after_s=30,
     ),

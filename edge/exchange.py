@@ -41,7 +41,7 @@ LINGER_BYTES = 8 * 1024 * 1024
 """How much of a larger one is still taken and dropped, so that a client that sends before it reads sees its refusal:
 enough for the photos of most phones."""
 
-_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TIMEOUT_MS = re.compile(r"[0-9]{1,9}")
 
 log = structlog.get_logger()
@@ -59,7 +59,7 @@ class Exchange:
         self.route: str | None = None
         """Path as declared, never as sent: a path that no route has may hold anything."""
         given = self.headers.getlist("x-request-id")
-        self.request_id = given[0] if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]) else secrets.token_hex(16)
+        self.request_id = given[0] if len(given) == 1 and REQUEST_ID.fullmatch(given[0]) else secrets.token_hex(16)
         self.lang = preferred_language(self.headers.get("accept-language", ""))
         self.vary = "Accept-Language"
         self.takes_chunks: bool = scope["http_version"] != "1.0"

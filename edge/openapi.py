@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from edge import openapi_admin, openapi_calls, openapi_stats
+from edge.images import openapi as openapi_images
 from edge.images.serve import PngResponse
 from edge.local import openapi as openapi_local
 from edge.monitor import DRILL_OFF, DRILL_ON, NO_WORKER
@@ -110,5 +111,6 @@ def components() -> dict[str, Schema]:
             "stats": {"value": openapi_stats.STATS_EXAMPLE},
             **openapi_calls.examples(),
             **openapi_local.examples(),
+            "removed": {"value": openapi_images.EXAMPLE},
         },
     }

@@ -77,10 +77,14 @@ def refusals(parameters: type[Parameters], *, local: bool) -> dict[int | str, Sc
 
     `local`: computed on the edge itself.
     """
+    return refused(*(reason for reason in TABLE if _can_happen(reason, parameters, local=local)))
+
+
+def refused(*reasons: str) -> dict[int | str, Schema]:
+    """Responses by HTTP status: these reasons, and what can happen anywhere under `/api/`."""
     by_status: dict[int, list[str]] = defaultdict(list)
-    for reason, row in TABLE.items():
-        if _can_happen(reason, parameters, local=local):
-            by_status[row.http_status].append(reason)
+    for reason in reasons:
+        by_status[TABLE[reason].http_status].append(reason)
     found: dict[int | str, Schema] = {
         status: _response(_said(group), group) for status, group in sorted(by_status.items())
     }

@@ -221,10 +221,11 @@ class LocalStore:
         self._free_bytes = self._folder.write(picture_id, data)
         self._condition.worked()
         wanted = self._folder.is_wanted(picture_id, began_s)
+        if not wanted:
+            self._folder.remove([picture_id])
         if self._waiting.pop(picture_id, None) is None:
             self._folder.remove([picture_id])
         elif not wanted:
-            self._folder.remove([picture_id])
             self._stock.drop(1, len(data))
 
     def _try_out(self) -> None:

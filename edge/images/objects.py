@@ -9,9 +9,10 @@ Credentials come from the environment or from the machine's own identity, never 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import secrets
-from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
@@ -42,8 +43,7 @@ if TYPE_CHECKING:
 
 IO_TIMEOUT_S = 10.0
 """After this anything that somebody waits for counts as failed."""
-_CLIENT: ClientConfig = {"connect_timeout": timedelta(seconds=3), "timeout": timedelta(seconds=8)}
-"""Of one try."""
+CONNECT_TIMEOUT_S, TRY_TIMEOUT_S = 3.0, 8.0
 _RETRY: RetryConfig = {"max_retries": 2, "retry_timeout": timedelta(seconds=6)}
 """Of connections that break and answers of 5xx."""
 _LIST_CHUNK = 100
@@ -53,12 +53,25 @@ _PNG = {"Content-Type": "image/png", "Cache-Control": "private, no-store"}
 _PICTURE = re.compile(rf"({TAG.pattern})/([0-9a-f]{{32}})\.png")
 _HELPER = re.compile(rf"removed/{TAG.pattern}|probe/[0-9a-f]{{16}}")
 
-_CODE = re.compile(r"<Code>([A-Za-z]{1,60})</Code>")
-_STATUS = re.compile(r"status code: (\d{3})")
-_KIND = re.compile(r"kind: ([A-Z][A-Za-z]{1,30})\b")
+_WORDS = (
+    (re.compile(r"169\.254\.|metadata\.google"), "no credentials in the environment, nor has this machine an identity"),
+    (re.compile(r"(?s)status code: (\d{3}).*<Code>([A-Za-z]{1,60})</Code>"), r"\1 \2"),
+    (re.compile(r"status code: (\d{3})"), r"status \1"),
+    (re.compile(r"BadScheme"), "plain HTTP is refused, unless AWS_ALLOW_HTTP (AZURE_, GOOGLE_) is true"),
+    (re.compile(r"dns error"), "the name of its endpoint is not resolved"),
+    (re.compile(r'message: "([^"]{1,100})"'), r"\1"),
+    (re.compile(r"kind: Timeout"), "no answer in time"),
+)
+"""What its client's words come to; the first that is found counts."""
 
 T = TypeVar("T")
 Remote = S3Store | GCSStore | AzureStore
+_KINDS: Mapping[str, tuple[Callable[..., Remote], str]] = {
+    "s3": (S3Store, "AWS"),
+    "gs": (GCSStore, "GOOGLE"),
+    "az": (AzureStore, "AZURE"),
+}
+"""By the scheme of a URL; and with what the names of its variables in the environment begin."""
 
 log = structlog.get_logger()
 
@@ -68,17 +81,14 @@ def connect(url: str) -> Remote:
     asking it anything; raises `StoreError` where the environment lacks what that takes.
     """
     parts = urlsplit(url)
-    prefix = parts.path.strip("/") or None
+    kind, vendor = _KINDS[parts.scheme]
+    client: ClientConfig = {
+        "connect_timeout": timedelta(seconds=CONNECT_TIMEOUT_S),
+        "timeout": timedelta(seconds=TRY_TIMEOUT_S),
+        "allow_http": os.environ.get(f"{vendor}_ALLOW_HTTP", "").lower() in {"1", "true"},
+    }
     try:
-        match parts.scheme:
-            case "s3":
-                return S3Store(parts.netloc, prefix=prefix, client_options=_CLIENT, retry_config=_RETRY)
-            case "gs":
-                return GCSStore(parts.netloc, prefix=prefix, client_options=_CLIENT, retry_config=_RETRY)
-            case "az":
-                return AzureStore(parts.netloc, prefix=prefix, client_options=_CLIENT, retry_config=_RETRY)
-            case other:
-                raise StoreError(f"{other}:// is no object storage we know")
+        return kind(parts.netloc, prefix=parts.path.strip("/") or None, client_options=client, retry_config=_RETRY)
     except (BaseError, ValueError) as error:
         raise StoreError(str(error).splitlines()[0]) from None
 
@@ -263,8 +273,10 @@ async def _answered(work: Awaitable[T]) -> T:
 def _said(error: Exception) -> str:
     """What is wrong, without the address that was asked: it names the picture."""
     text = str(error)
-    details = [found[1] for form in (_STATUS, _CODE, _KIND) if (found := form.search(text))]
-    return f"object storage: {type(error).__name__.removesuffix('Error')} {' '.join(details)}".rstrip()
+    for form, words in _WORDS:
+        if found := form.search(text):
+            return f"object storage: {found.expand(words)}"
+    return f"object storage: {type(error).__name__}"
 
 
 def _key(picture_id: str) -> str:
