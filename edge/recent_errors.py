@@ -22,7 +22,7 @@ class RecentErrors:
         self._kept: deque[tuple[float, Mapping[str, object]]] = deque(maxlen=KEPT)
 
     def note(self, line: Mapping[str, object]) -> None:
-        """Look at a request's line for the request log, at its end. Costs 0.1 µs for one that went well."""
+        """Look at a request's line for the request log, at its end. Costs less than 1 µs for one that went well."""
         if line["code"] == SYSTEM or (isinstance(status := line["http_status"], int) and status >= 500):
             self._kept.append((time.monotonic(), {name: line[name] for name in _FACTS}))
 

@@ -6,17 +6,29 @@ from collections.abc import Mapping
 from typing import Any
 
 from edge.errors import SYSTEM, TABLE
-from edge.stats import BOUNDS_S, SLOT_S, Stats, Tally
+from edge.stats import BOUNDS_S, SLOT_S, WINDOWS_S, Stats, Tally
 from hairmesh.histogram import Histogram
 
 CHART_S = 900.0
 """What the charts reach back."""
 
 
-def figures(stats: Stats, now_s: float) -> dict[str, Any]:
-    """Every route, the last minutes slot by slot, and what the system's reasons mean. A few ms: not for every look."""
+SINCE_START = "since_start"
+
+
+def figures(stats: Stats, window: str, now_s: float) -> dict[str, Any]:
+    """Every route over one window, the last minutes slot by slot, and what the system's reasons mean.
+
+    Takes some ms of the event loop, 20 for the last hour under full load: not for every look. Raises `KeyError` for a
+    window that there is none of.
+    """
+    tally = stats.since_start if window == SINCE_START else stats.over(WINDOWS_S[window], now_s)
+    routes = sorted(
+        {outcome.route for outcome in tally.counts} | {route for route, count in stats.in_flight.items() if count}
+    )
     return {
-        "routes": stats.describe(now_s),
+        "window": window,
+        "routes": [{"route": route, "in_flight": stats.in_flight[route], **tally.of_route(route)} for route in routes],
         "slots": [_slot(age_s, tally) for age_s, tally in stats.slots(CHART_S, now_s)],
         "reasons": REASONS,
     }

@@ -18,13 +18,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from edge.console.calls import described_calls
-from edge.console.figures import figures
+from edge.console.figures import SINCE_START, figures
 from edge.console.protection import ASKS, COMMON_HEADERS, COOKIE, comes_from_the_page, page_headers
 from edge.console.sessions import ABSOLUTE_S, Sessions
 from edge.monitor import Monitor, answer, refusal, small_body
 from edge.recent_errors import RecentErrors
 from edge.reload import InForce
-from edge.stats import Stats
+from edge.stats import WINDOWS_S, Stats
 
 PATH = "/console"
 MEDIA_TYPES: Mapping[str, str] = {
@@ -42,6 +42,8 @@ WRONG_TOKEN = "the admin token that was sent is not accepted: it is none of admi
 NO_TOKEN = 'the body must be {"token": "<one of admin_tokens>"}'  # noqa: S105  (likewise)
 
 log = structlog.get_logger()
+
+WINDOWS = (*WINDOWS_S, SINCE_START)
 
 Handler = Callable[[Request], Awaitable[Response]]
 Describe = Callable[[], Mapping[str, Any]]
@@ -136,11 +138,14 @@ class Console:
         )
 
     async def stats(self, request: Request) -> Response:
-        """How the requests went."""
+        """How the requests went over the `window` that the page shows."""
         self._refuse_when_closed()
         if not self._is_open(request):
             return refusal(401, NO_SESSION)
-        return answer(figures(self._stats, time.monotonic()))
+        window = request.query_params.get("window", "")
+        if window not in WINDOWS:
+            return refusal(400, f"window: one of {', '.join(WINDOWS)}")
+        return answer(figures(self._stats, window, time.monotonic()))
 
     async def calls(self, request: Request) -> Response:
         """The calls to try, and what limits their photo."""

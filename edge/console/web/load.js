@@ -6,7 +6,7 @@ import { grid } from "./parts.js";
 import { duration, number, say } from "./words.js";
 
 const SPAN_S = 900;
-export const WINDOWS = ["last_5_min", "last_hour", "since_start"];
+const WINDOWS = ["last_5_min", "last_hour", "since_start"];
 const SYSTEM = "1007";
 const GOOD = "0";
 
@@ -42,7 +42,7 @@ export function loadCard(pool, stats, history) {
 
 /** `window`: which span of time is shown; `choose(window)` changes it. */
 export function routesCard(stats, window, choose) {
-  const routes = (stats?.routes ?? []).filter((route) => route[window].calls || route.in_flight);
+  const routes = stats?.routes ?? [];
   return h(
     "section",
     { class: "card", "data-key": "routes", "aria-labelledby": "routes-title" },
@@ -58,14 +58,14 @@ export function routesCard(stats, window, choose) {
         WINDOWS.map((name) => h("option", { value: name, selected: name === window }, say(`routes.window.${name}`))),
       ),
     ),
-    routes.length ? table(routes, window) : h("p", { class: "faint" }, say("routes.none")),
+    routes.length ? table(routes) : h("p", { class: "faint" }, say("routes.none")),
   );
 }
 
-function table(routes, window) {
+function table(routes) {
   const columns = ["route", "calls", "ok", "refused", "failed", "p50", "p95", "in_flight"];
   const rows = routes.map((route) => {
-    const { calls, codes, latency_ms: latency } = route[window];
+    const { calls, codes, latency_ms: latency } = route;
     const [good, failed] = [codes[GOOD] ?? 0, codes[SYSTEM] ?? 0];
     const took = (ms) => (ms === null ? say("none") : duration(ms / 1000));
     const cells = [calls, good, calls - good - failed, failed].map((count) => number(count, 0));

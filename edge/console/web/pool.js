@@ -62,7 +62,7 @@ export class PoolPage {
   }
 
   async count() {
-    await this.ask(server.stats, (told) => (this.stats = told));
+    await this.ask(() => server.stats(this.window), (told) => (this.stats = told));
   }
 
   async ask(question, take) {
@@ -105,7 +105,7 @@ export class PoolPage {
         errorsCard(errors, this.stats?.reasons, passed_s),
         routesCard(this.stats, this.window, (window) => {
           this.window = window;
-          this.render();
+          this.count();
         }),
         drillCard(pool.drill, this.problem, (enabled) => this.drilled(enabled)),
         edgeCard(pool, passed_s),

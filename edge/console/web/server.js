@@ -37,7 +37,7 @@ export const leave = () => ask("DELETE", "session");
 /** The edge and its workers at this moment. */
 export const state = () => ask("GET", "state");
 /** How the requests went. */
-export const stats = () => ask("GET", "stats");
+export const stats = (window) => ask("GET", `stats?window=${window}`);
 /** The calls, and what limits their photo. */
 export const calls = () => ask("GET", "calls");
 /** Switch the alert drill. */

@@ -105,8 +105,10 @@ export class TryPage {
     const given = [...new FormData(form)].filter(([, value]) => (value instanceof File ? value.size : value !== ""));
     const names = new Map();
     for (const [name, value] of given) names.set(name, names.has(name) ? `${names.get(name)},${value}` : value);
-    for (const { name, kind } of this.call.parameters) {
-      if (kind === "boolean" && !names.has(name)) names.set(name, "false"); // an empty box says nothing by itself
+    for (const { name, kind, default: byItself } of this.call.parameters) {
+      if (kind !== "boolean") continue;
+      const ticked = names.delete(name); // an empty box is not in the form
+      if (ticked !== byItself) names.set(name, String(ticked));
     }
     return [...names];
   }

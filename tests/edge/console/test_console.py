@@ -156,14 +156,16 @@ async def test_of_many_errors_the_newest_are_kept(rest: Rest, mesh: FakeMesh) ->
 async def test_figures_count_what_was_asked(rest: Rest) -> None:
     await enter(rest)
     await rest.measure()
-    told = (await rest.client.get("/console/stats")).json()
+    told = (await rest.client.get("/console/stats?window=last_5_min")).json()
     (route,) = told["routes"]
-    assert (route["route"], route["last_5_min"]["calls"]) == ("/api/v1/face/measure", 1)
+    assert (route["route"], route["calls"]) == ("/api/v1/face/measure", 1)
     assert len(told["slots"]) == 45
     ages_s = [slot["age_s"] for slot in told["slots"]]
     assert ages_s == sorted(ages_s, reverse=True)
     assert 0 <= ages_s[-1] <= 20
     assert told["reasons"]["BUSY"]["en"]
+    assert (await rest.client.get("/console/stats?window=since_start")).json()["routes"] == told["routes"]
+    assert (await rest.client.get("/console/stats?window=forever")).status_code == 400
 
 
 async def test_the_drill_is_the_one_of_monitor(rest: Rest) -> None:
