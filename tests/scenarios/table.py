@@ -647,6 +647,17 @@ _REPORTS_OF_SERVING = (
         ),
     ),
     Row(
+        "B93",
+        "JSON and newline are written in two calls: lines of parallel writers weld together, readers break.",
+        "One call for a line, under a lock on the file; half a line of a killed process is cut off by the next writer.",
+        (
+            "tests/edge/test_request_log.py::test_b93_eight_processes_on_one_file_one_of_them_killed",
+            "tests/edge/test_request_log.py::test_b93_a_disk_that_fills_up_cuts_no_line_and_every_loss_is_told",
+            "tests/edge/test_request_log.py::test_half_a_line_that_a_killed_process_left_is_cut_off_and_told",
+            "tests/edge/test_request_log.py::test_each_line_is_one_write",
+        ),
+    ),
+    Row(
         "B94",
         "The status is set for the named service only, and the probe asks for the empty name.",
         "One report feeds every name; an unknown one is NOT_FOUND.",
