@@ -7,13 +7,23 @@ ids. OpenTelemetry is loaded where a collector is configured, and nowhere else.
 from __future__ import annotations
 
 import importlib.util
+import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TYPE_CHECKING, cast
+
+import structlog
 
 from hairmesh import __version__
 from hairmesh.trace_context import TraceContext
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+log = structlog.get_logger()
 
 PATH = "/v1/traces"
 """Below the endpoint, as OTLP over HTTP has it."""
@@ -56,7 +66,8 @@ def packages_missing() -> bool:
 class Collector:
     """Sends spans to `endpoint`, such as `http://127.0.0.1:4318`, from a thread of its own.
 
-    When that is away or slow, spans are dropped. No proxy of the environment is used, no redirect followed.
+    When that is away or slow, spans are dropped, and it is said once. No proxy of the environment is used, no redirect
+    followed.
     """
 
     def __init__(self, endpoint: str, service: str) -> None:
@@ -70,7 +81,8 @@ class Collector:
         session.trust_env = False
         session.max_redirects = 0
         exporter = OTLPSpanExporter(endpoint=endpoint.rstrip("/") + PATH, session=session, timeout=SEND_TIMEOUT_S)
-        self._processor = BatchSpanProcessor(exporter)
+        logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)  # three lines for every batch; ours is one
+        self._processor = BatchSpanProcessor(cast("SpanExporter", _Telling(exporter)))
         self._resource = Resource({"service.name": service, "service.version": __version__})
 
     def tell(self, spans: Iterable[Span]) -> None:
@@ -107,3 +119,30 @@ class Collector:
     def close(self) -> None:
         """Send what is left, for as long as one sending may take; to be called off the loop."""
         self._processor.shutdown()  # type: ignore[no-untyped-call]  # theirs
+
+
+class _Telling:
+    """An exporter that says when it begins to fail, and when that is over. See `SpanExporter`."""
+
+    def __init__(self, exporter: SpanExporter) -> None:
+        self._exporter = exporter
+        self._failing = False
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        """Send a batch, in the processor's thread."""
+        result = self._exporter.export(spans)
+        failing = result.name != "SUCCESS"
+        if failing and not self._failing:
+            log.warning("spans_not_sent", advice="tracing.otlp_endpoint does not take them; they are dropped")
+        elif self._failing and not failing:
+            log.info("spans_sent_again")
+        self._failing = failing
+        return result
+
+    def shutdown(self) -> None:
+        """Send no more."""
+        self._exporter.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        """Nothing is kept here."""
+        return self._exporter.force_flush(timeout_millis)

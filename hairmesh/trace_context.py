@@ -26,7 +26,8 @@ class TraceContext:
     @classmethod
     def new(cls, *, sampled: bool) -> TraceContext:
         """The first span of a new trace."""
-        return cls(_digits(128, 32), _digits(64, 16), sampled)
+        digits = _digits(192, 48)
+        return cls(digits[:32], digits[32:], sampled)
 
     @classmethod
     def read(cls, headers: Sequence[str]) -> TraceContext | None:
@@ -55,5 +56,5 @@ class TraceContext:
 
 
 def _digits(bits: int, width: int) -> str:
-    """Random and not zero. Names, no secrets: the system's own randomness would cost a fast call more."""
-    return f"{random.getrandbits(bits) or 1:0{width}x}"
+    """Names, no secrets: the system's own randomness would cost a fast call more. Zeros alone do not come up."""
+    return f"{random.getrandbits(bits):0{width}x}"
