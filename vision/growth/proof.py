@@ -24,6 +24,7 @@ from vision.growth.scene import INSIDE, Weights, canvas_shape, growable, hair, o
 from vision.growth.texture import Likeness, Mask, likeness, repetition
 from vision.growth.texture_colour import DEPTHS_MM, Depths, colour_distance, lab_of
 from vision.growth.texture_copy import copied
+from vision.growth.texture_own import foreign
 from vision.growth.texture_strands import Strands, strands
 from vision.types import Label, ParsingMap, RgbImage
 
@@ -36,9 +37,11 @@ NEAR_MM = 30.0
 CELL_MM = 8.0
 """Side of the cells in which directions and gradients are compared."""
 LEAST_OWN_CELLS = 8
-NO_HAIR, NEAR_SKIN_MM, BEHIND_MM = 0.2, 15.0, 3.0
-"""Bare skin is what has less hair and is so near; nothing of it may be seen so far behind the new edge where own hair
-was."""
+NO_HAIR, NEAR_SKIN_MM = 0.2, 15.0
+"""Bare skin is what has less hair and is so near."""
+BEHIND_MM, ASKED_MM = 3.0, 5.0
+"""Nothing of it may be seen so far behind the new edge: where own hair was, and where hair was asked for. The latter is
+further: up to there own fronts may be soft."""
 MARGIN_MM = 6.0
 """Around all that is looked at, so that the widest scale sees the same as in the whole picture."""
 
@@ -57,6 +60,8 @@ class Evidence:
     """Of the person's present hairline, where there is one."""
     likeness: Likeness
     strands: Strands
+    foreign: float | None
+    """None where there are too few pieces of hair to compare."""
     repetition: float
     copied: float
     bared_mm2: float | None
@@ -79,6 +84,7 @@ class Evidence:
             "turned_deg": self.strands.turned_deg,
             "orientation_ratio": self.likeness.orientation_ratio,
             "gradient_ratio": self.likeness.gradient_ratio,
+            "foreign": self.foreign,
             "repetition": self.repetition,
             "copied": self.copied,
             "bared_mm2": self.bared_mm2,
@@ -131,6 +137,8 @@ def prove(
     weighed = _as_deep(grown[part], depth_mm[part], own[part], own_depth_mm[part])
     made_of = strands(light_before[part], light_after[part], *weighed, scale)
     look()
+    is_foreign = foreign(light_before[part], light_after[part], grown[part], own[part], scale)
+    look()
     comes_again = repetition(light_after, grown, scale)
     look()
     is_copy = copied(light_before[part], light_after[part], grown[part], own[part], scale)
@@ -140,9 +148,11 @@ def prove(
     )
     look()
     skin = (own_hair < NO_HAIR) & (growable(scene) > INSIDE) & (_depth(~region) <= NEAR_SKIN_MM * scale)
-    behind = (reach > 0) & (depth_mm >= BEHIND_MM)
+    behind, asked = (reach > 0) & (depth_mm >= BEHIND_MM), region & (depth_mm >= ASKED_MM)
     part = _around(grown | own | skin, scale)
-    bared = bared_mm2(before[part], after[part], skin[part], own[part], behind[part], px_per_mm=scale)
+    bared = bared_mm2(
+        before[part], after[part], skin[part], own[part], behind=behind[part], asked=asked[part], px_per_mm=scale
+    )
     look()
     parsed_hair = _labelled_hair(parse(finished), canvas_shape(scene))
     look()
@@ -166,6 +176,7 @@ def prove(
         own_edge=own_edge,
         likeness=found,
         strands=made_of,
+        foreign=is_foreign,
         repetition=comes_again,
         copied=is_copy,
         bared_mm2=bared,

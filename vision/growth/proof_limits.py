@@ -25,7 +25,7 @@ PROOF_LIMITS: Mapping[str, Limit] = {
         0.5, 3.0, "in that of the own hairline: own hair has 0.6 to 1.4, a feathered cut 0.2 to 0.6"
     ),
     "delta_e": Limit(0.0, 8.0, "own hair has up to 5, half transparent hair mostly 10, another colour 20"),
-    "bared_mm2": Limit(0.0, 8.0, "own hair leaves nothing bare that was covered but partings, which are narrow"),
+    "bared_mm2": Limit(0.0, 8.0, "own hair leaves nothing bare behind its front but partings, which are narrow"),
     "fineness": Limit(-0.2, 0.45, "octaves: own hair has -0.12 to 0.27, blurred by 1.5 px mostly -0.5 to -0.3"),
     "contrast": Limit(-0.8, 0.8, "octaves: own hair has -0.6 to 0.5, flat paint less than -1.2"),
     "locks": Limit(-0.8, 1.0, "octaves: own hair has -0.4 to 0.5, noise -2.5 to -0.7, flat paint less than -1"),
@@ -37,6 +37,9 @@ PROOF_LIMITS: Mapping[str, Limit] = {
         0.0, 1.9, "own hair has 0.6 to 1.5, perfectly combed hair up to 1.8, a barcode 2 and more"
     ),
     "gradient_ratio": Limit(0.0, 1.5, "own hair has 0.3 to 1.3, flat paint 1.7 and more"),
+    "foreign": Limit(
+        0.0, 1.25, "in distances between own pieces: own hair has 0.5 to 1.1, noise of any spectrum 1.3 and more"
+    ),
     "repetition": Limit(0.0, 0.8, "own hair has 0.1 to 0.7, a tile mostly 1"),
     "copied": Limit(0.0, 0.7, "own hair drawn to its place has up to 0.5, the photo shifted 0.85 and more"),
 }

@@ -214,12 +214,11 @@ def test_far_hair_is_compared_with_where_there_is_none_near() -> None:
     """A bald forehead with hair at the sides alone."""
     facts, asked = bald()
     labels = np.full((SIDE_PX, SIDE_PX), Label.SKIN)
-    rgb = facts.photo.rgb.copy()
-    hair = hair_pixels(combed(SIDE_PX, SIDE_PX))
     for sides in (np.s_[300:500, 215:280], np.s_[300:500, 520:585]):
         labels[sides] = Label.HAIR
-        rgb[sides] = hair[sides]
-    known = replace(asked.scene, rgb=rgb, parsing=parsing_of(labels))
+    soft = cv2.GaussianBlur((labels == Label.HAIR).astype(float), (0, 0), 3)[..., None]
+    rgb = facts.photo.rgb + soft * (hair_pixels(combed(SIDE_PX, SIDE_PX)) - facts.photo.rgb.astype(float))
+    known = replace(asked.scene, rgb=np.rint(rgb).astype(np.uint8), parsing=parsing_of(labels))
     assert convincing(evidence(strands, replace(asked, scene=known))) is None
     assert convincing(evidence(FAKES_WITHOUT_NEAR_HAIR["paint"], replace(asked, scene=known))) is not None
 
@@ -235,6 +234,7 @@ GOOD = Evidence(
     own_edge=EDGE,
     likeness=Likeness(0.2, 0.2, 0.2, 0.2),
     strands=Strands(fineness=0.0, contrast=0.1, locks=-0.1, coherence=0.9, turned_deg=5.0),
+    foreign=0.9,
     repetition=0.3,
     copied=0.2,
     bared_mm2=0.5,
