@@ -70,6 +70,7 @@ class Console:
     def routes(self) -> Iterator[tuple[str, str, Handler]]:
         """Method, path and handler of each."""
         yield "GET", PATH, self.page
+        yield "GET", f"{PATH}/", self.without_slash
         yield "GET", f"{PATH}/session", self.session
         yield "POST", f"{PATH}/session", self.enter
         yield "DELETE", f"{PATH}/session", self.leave
@@ -84,6 +85,11 @@ class Console:
         self._refuse_when_closed()
         settings = self._in_force.settings
         return Response(self._files[PAGE], 200, page_headers(settings.picture_base_url), media_type=MEDIA_TYPES["html"])
+
+    async def without_slash(self, _request: Request) -> Response:
+        """Where the page is. Relative, as whatever a proxy puts before the path is not known here."""
+        self._refuse_when_closed()
+        return Response(status_code=308, headers={**COMMON_HEADERS, "Location": f"..{PATH}"})
 
     async def file(self, request: Request) -> Response:
         """Scripts, style and words of the page. They hold no secret."""

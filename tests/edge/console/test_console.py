@@ -222,6 +222,12 @@ async def test_the_page_and_its_files_need_no_session_and_are_kept_nowhere(rest:
             assert response.headers["x-content-type-options"] == "nosniff"
 
 
+async def test_a_slash_too_many_leads_to_the_page(rest: Rest) -> None:
+    response = await rest.client.get("/console/", headers={"Host": "elsewhere.example"})
+    assert (response.status_code, response.headers["location"]) == (308, "../console")
+    assert (await rest.client.get("/console/", follow_redirects=True)).url.path == "/console"
+
+
 @pytest.mark.parametrize("name", ["index.html", "nothing.js", "..%2fhandlers.py", "%2e%2e", "handlers.py", "app.js/"])
 async def test_no_other_file_is_given(rest: Rest, name: str) -> None:
     assert (await rest.client.get(f"/console/{name}")).status_code == 404
