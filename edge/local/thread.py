@@ -9,6 +9,7 @@ own; only one is left behind at a time. While two hang, calls are refused at onc
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import os
 import threading
 import time
@@ -64,6 +65,8 @@ class _Job:
         self.work: Work[Any] | None = work
         self.photo: bytes | None = photo
         self.ticket = ticket
+        self.context = contextvars.copy_context()
+        """So that what the thread says carries the request's ids."""
         self.key = ""
         """Of the photo, once it is looked at."""
         self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -225,7 +228,7 @@ class _Lane(threading.Thread):
             self._job = job
             result, failure = None, None
             try:
-                result = self._do(job)
+                result = job.context.run(self._do, job)
             except Exception as error:  # noqa: BLE001  (carried to the one who waits)
                 failure = error
             self._job = None

@@ -9,6 +9,7 @@ import weakref
 from collections.abc import AsyncIterator
 
 import pytest
+import structlog
 
 from edge.errors import ApiError
 from edge.local.findings import Engine, Ticket
@@ -114,3 +115,17 @@ async def test_time_in_line_is_told(held: tuple[LocalThread, threading.Event]) -
     queue_s = ticket.queue_s
     assert queue_s >= 0.04
     assert ticket.queue_s == queue_s, "its turn has come"
+
+
+async def test_what_it_says_carries_the_ids_of_its_request() -> None:
+    thread = LocalThread(LocalVision(), ScriptedEngine().load)
+
+    def work(_engine: Engine, _photo: bytes, _ticket: Ticket) -> None:
+        seen.append(structlog.contextvars.get_contextvars())
+
+    seen: list[dict[str, object]] = []
+    for name in ("first", "second"):
+        with structlog.contextvars.bound_contextvars(request_id=name):
+            await thread.run(work, PHOTO, Ticket(), PATIENCE_S)
+    await thread.close()
+    assert seen == [{"request_id": "first"}, {"request_id": "second"}]
