@@ -71,9 +71,12 @@ class GrowthUnavailableError(VisionError):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class GrowthScene:
-    """One photo at the size of the canvas, and what is known of it there. Shared by all jobs of a call."""
+    """One photo at the size of the canvas, and what is known of it there. Shared by all jobs of a call.
+
+    Equal to itself alone: what `vision.growth.scene` finds in it is kept as long as it is.
+    """
 
     rgb: RgbImage
     """(H, W, 3)."""

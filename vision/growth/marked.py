@@ -38,7 +38,7 @@ def plan_marked(facts: Facts, region: MarkedRegion, lang: Lang, max_side_px: int
     sheet.marks.append(Wash(_joined(borders), TEAL, WASH_ALPHA, HATCH * view.sizes.text, HATCH_ALPHA))
     for border in borders:
         sheet.stroke(np.vstack([border, border[:1]]), WHITE, 1.3 * view.sizes.line)
-    words = labels.marked(region.area_px2, region.area_cm2(facts.scale.mm_per_px), lang)
+    words = labels.marked(region.area_px2, region.area_cm2(facts.landmarks, facts.scale.mm_per_px), lang)
     head = [Item(Line(words, view.sizes.text, WHITE))]
     notes = [[note] for note in notes_of(warnings_of(facts, lang), view.sizes.small)]
     area = strip(sheet, [head, *notes, scale_items(facts, lang, sheet, scale)], view.face.bottom)

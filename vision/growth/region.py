@@ -27,11 +27,12 @@ from numpy.typing import NDArray
 from vision.calls import GrowRegionOptions
 from vision.decode import decode
 from vision.errors import DetailValue, PhotoError, Reason
+from vision.forehead_surface import ForeheadSurface
 from vision.growth.backend import GrowthScene
 from vision.growth.region_raster import HALF, border_px, coverage
 from vision.growth.scene import FACE_OPENINGS, Weights, canvas_shape, growable, mask_on_canvas, weights
 from vision.raster import Limits
-from vision.types import Photo, Points
+from vision.types import FaceLandmarks, Photo, Points
 
 MIN_AREA_PX2 = 25.0
 """Of the upright photo: a slip of the finger is smaller, and no hair could be seen in it."""
@@ -41,6 +42,8 @@ MAX_BORDERS = 20.0
 """Length of a mask's borders, in borders of the photo. Strokes of a brush, and a mask that was a JPEG, have less than
 two. Dots of one pixel on a third of it have thousands, and would take minutes to outline.
 """
+CELLS_PER_UNIT = 16
+"""Side of the cells by which an area is added up, in `ForeheadSurface.unit_px`: about 2.5 mm."""
 LEAST_ON_SCALP = 0.2
 """So much of a region has to lie on scalp or forehead: who marks a forehead generously has eyes and nose in it too, who
 marks an eye has a rim of brow."""
@@ -65,9 +68,22 @@ class MarkedRegion:
     """(N, 2), the corners, where it came as a polygon."""
     area_px2: float
 
-    def area_cm2(self, mm_per_px: float | None) -> float | None:
-        """Projected on the plane of the face; None without a scale."""
-        return None if mm_per_px is None else self.area_px2 * mm_per_px**2 / 100
+    def area_cm2(self, landmarks: FaceLandmarks, mm_per_px: float | None) -> float | None:
+        """On the head of these landmarks, as designs tell theirs, not of its picture; None without a scale."""
+        if mm_per_px is None:
+            return None
+        surface = ForeheadSurface(landmarks)
+        left, top, width, height = cv2.boundingRect(self.mask)
+        across, down = (max(1, round(CELLS_PER_UNIT * side / surface.unit_px)) for side in (width, height))
+        x, y = np.meshgrid(*(np.linspace(0, *ends) for ends in ((width, across + 1), (height, down + 1))))
+        seen = surface.seen_at(np.column_stack([x.ravel() + left - 0.5, y.ravel() + top - 0.5]))
+        nodes = mm_per_px * seen.reshape(*x.shape, 3)
+        cells_mm2 = (
+            np.linalg.norm(np.cross(nodes[1:, 1:] - nodes[:-1, :-1], nodes[1:, :-1] - nodes[:-1, 1:]), axis=-1) / 2
+        )
+        inside = self.mask[top : top + height, left : left + width].astype(np.float32) / 255
+        shares = cv2.resize(inside, (across, down), interpolation=cv2.INTER_AREA)
+        return float((cells_mm2 * np.asarray(shares).reshape(down, across)).sum()) / 100
 
 
 def marked_region(photo: Photo, options: GrowRegionOptions) -> MarkedRegion:

@@ -184,7 +184,7 @@ def grow_region(
         lambda side: draw_marked(facts, region, options.lang, side), _alone, side_px, most_bytes=RESULT_BYTES
     )
     grown = growth.grow(_of_adult(facts, lambda timeout_s: job_for_region(scene, region.mask, seed, timeout_s)))
-    area_cm2 = region.area_cm2(facts.scale.mm_per_px)
+    area_cm2 = region.area_cm2(facts.landmarks, facts.scale.mm_per_px)
     emit(RegionGrowth(marked, grown.image, grown.reason, region.area_px2, area_cm2, grown.proof))
     return GrowthSummary(facts, seed, growth.backend, facts.warnings)
 

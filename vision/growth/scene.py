@@ -7,8 +7,10 @@ between the two corners as well: canvas = (photo + ½) · factor - ½.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from itertools import islice, takewhile
+from weakref import WeakKeyDictionary
 
 import cv2
 import numpy as np
@@ -123,6 +125,22 @@ def probability(parsing: ParsingMap, labels: Sequence[int], shape: tuple[int, in
     return np.clip(np.asarray(warped, dtype=np.float32), 0, 1)
 
 
+def _found_once(find: Callable[[GrowthScene], Weights]) -> Callable[[GrowthScene], Weights]:
+    """For planes that all steps of a call ask for: kept as long as the scene is, and not to be written to."""
+    planes: WeakKeyDictionary[GrowthScene, Weights] = WeakKeyDictionary()
+
+    @wraps(find)
+    def found(scene: GrowthScene) -> Weights:
+        plane = planes.get(scene)
+        if plane is None:
+            plane = planes[scene] = find(scene)
+            plane.flags.writeable = False
+        return plane
+
+    return found
+
+
+@_found_once
 def hair(scene: GrowthScene) -> Weights:
     """How far it is hair rather than skin in the photo as it is.
 
@@ -139,6 +157,7 @@ def canvas_shape(scene: GrowthScene) -> tuple[int, int]:
     return scene.rgb.shape[0], scene.rgb.shape[1]
 
 
+@_found_once
 def growable(scene: GrowthScene) -> Weights:
     """1 on skin and hair of the head, 0 on the openings of the face with their margin, ears, cloth and background."""
     ground = ramp(probability(scene.parsing, GROUND, canvas_shape(scene)), *GROUND_FROM)

@@ -55,7 +55,7 @@ def test_the_border_lies_where_it_was_marked(side_px: int) -> None:
 def test_the_area_is_told_in_the_language_and_unit_that_there_is() -> None:
     known, unscaled = facts(), facts(with_scale=False)
     marked = region(known)
-    cm2 = marked.area_cm2(known.scale.mm_per_px)
+    cm2 = marked.area_cm2(known.landmarks, known.scale.mm_per_px)
     assert cm2 is not None
     assert f"标记区域 {cm2:.1f} cm²" in texts(plan_marked(known, marked, Lang.ZH, 2048))
     assert f"Marked region {cm2:.1f} cm²" in texts(plan_marked(known, marked, Lang.EN, 2048))

@@ -16,7 +16,8 @@ from PIL import Image
 
 from tests.vision.conftest import photo_of
 from tests.vision.growth.painted_heads import SIDE_PX, painted_facts
-from vision.calls import GrowRegionOptions
+from vision.calls import DesignOptions, GrowRegionOptions, HairlineHeight
+from vision.designs import design_hairlines
 from vision.errors import DetailValue, PhotoError, Reason
 from vision.growth.region import MarkedRegion, check_region, marked_region, meeting_edges, without_spikes
 from vision.growth.scene import scene_of
@@ -132,10 +133,39 @@ def test_jitter_of_a_finger_is_no_crossing() -> None:
     assert jittered.area_px2 == plain.area_px2 == 1600
 
 
+def test_an_area_is_that_of_the_head_as_a_design_tells_it() -> None:
+    """The same part of the forehead, designed and marked."""
+    facts = painted_facts()
+    scale = facts.scale.mm_per_px
+    assert scale is not None
+    for design in design_hairlines(facts, DesignOptions(height=HairlineHeight.LOW)):
+        marked = [polygon(region.tolist(), facts.photo) for region in design.regions]
+        told = [region.area_cm2(facts.landmarks, scale) for region in marked]
+        assert None not in told
+        assert design.area_cm2 is not None
+        flat_cm2 = sum(region.area_px2 for region in marked) * scale**2 / 100
+        assert design.area_cm2 == pytest.approx(sum(filter(None, told)), rel=0.03)
+        assert design.area_cm2 > 1.2 * flat_cm2
+
+
 def test_an_area_in_square_centimetres_needs_a_scale() -> None:
-    region = polygon(BOX)
-    assert region.area_cm2(0.25) == pytest.approx(1600 * 0.25**2 / 100)
-    assert region.area_cm2(None) is None
+    facts = painted_facts()
+    region = polygon([(350, 150), (450, 150), (400, 200)], facts.photo)
+    assert region.area_cm2(facts.landmarks, None) is None
+
+
+def test_an_area_grows_with_the_square_of_the_scale_and_by_its_parts() -> None:
+    facts = painted_facts()
+    left, right, whole = (
+        polygon([(low, 150), (high, 150), (high, 200), (low, 200)], facts.photo).area_cm2(facts.landmarks, 0.5)
+        for low, high in ((350, 400), (400, 450), (350, 450))
+    )
+    assert left is not None
+    assert right is not None
+    assert whole is not None
+    assert whole == pytest.approx(left + right, rel=0.01)
+    again = polygon([(350, 150), (450, 150), (450, 200), (350, 200)], facts.photo).area_cm2(facts.landmarks, 1.0)
+    assert again == pytest.approx(4 * whole)
 
 
 # Mask files.

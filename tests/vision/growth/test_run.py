@@ -331,7 +331,7 @@ def test_in_a_region_marked_on_a_child_nothing_is_grown(monkeypatch: pytest.Monk
     monkeypatch.setattr(run, "job_for_region", lambda *_: pytest.fail("no job is made"))
     told: list[RegionGrowth] = []
     backend, warnings = Backend(), (PhotoWarning("CHILD", 0.27, 0.24, "ratio"),)
-    region = SimpleNamespace(mask=None, area_px2=5.0, area_cm2=lambda _mm_per_px: 0.2)
+    region = SimpleNamespace(mask=None, area_px2=5.0, area_cm2=lambda _landmarks, _mm_per_px: 0.2)
     run.grow_region(facts(warnings=warnings), region, GrowRegionOptions(), Call(backend).growth, told.append)  # type: ignore[arg-type]
     (result,) = told
     assert (result.grown, result.grown_reason, result.marked) == (None, "CHILD", PICTURE)

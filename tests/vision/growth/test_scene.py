@@ -217,3 +217,14 @@ def test_without_a_scale_widths_go_by_the_distance_of_the_pupils() -> None:
     apart = float(np.linalg.norm(scene.landmarks[473] - scene.landmarks[468]))
     assert scene.mm_per_px is None
     assert px_per_mm(scene) == pytest.approx(apart / 63)
+
+
+def test_planes_are_found_once_for_a_scene_and_anew_for_another() -> None:
+    scene = scene_of(painted_facts(), SIDE_PX)
+    assert hair(scene) is hair(scene)
+    assert growable(scene) is growable(scene)
+    bald = replace(scene, parsing=parsing_of(np.full((SIDE_PX, SIDE_PX), Label.SKIN)))
+    assert hair(bald).max() == 0
+    assert hair(scene).max() > 0.9
+    with pytest.raises(ValueError, match="read-only"):
+        hair(scene)[0, 0] = 1
