@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hmac
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, Protocol
 
-from pydantic import SecretStr
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -17,12 +14,14 @@ import hairmesh
 from edge.calls import ContactSnapshot, Mesh
 from edge.local.thread import LocalThread
 from edge.metrics import CountedMesh
-from edge.monitor import Monitor, answer, refusal
+from edge.monitor import Monitor, answer, refusal, turned_away
 from edge.pool.snapshot import EndpointSnapshot, PoolSnapshot, ProbeSnapshot
 from edge.reload import InForce
+from edge.secrets import CHALLENGE, Finding, Gate
 from edge.stats import WINDOWS_S, Stats
 from hairmesh.metrics import CONTENT_TYPE, Exposition
 
+TOO_MANY_TOKENS = "too many wrong tokens came from your address: wait as long as Retry-After says"
 SWITCHED_OFF = "admin_tokens is empty: name a token of at least 16 characters there to read this"
 NO_TOKEN = "send one admin token: Authorization: Bearer <token>, or X-Admin-Token"  # noqa: S105  (a hint)
 WRONG_TOKEN = "the admin token that was sent is not accepted: it is none of admin_tokens"  # noqa: S105  (likewise)
@@ -54,6 +53,7 @@ class Admin:
         *,
         stats: Stats,
         exposition: Exposition,
+        gate: Gate,
     ) -> None:
         self._mesh = mesh
         self._local = local
@@ -61,6 +61,7 @@ class Admin:
         self._monitor = monitor
         self._stats = stats
         self._exposition = exposition
+        self._gate = gate
         self._started_s = time.monotonic()
 
     async def pool(self, request: Request) -> Response:
@@ -80,14 +81,14 @@ class Admin:
 
     def _refused(self, request: Request) -> Response | None:
         """What somebody is told who brings no admin token that is in force."""
-        tokens = self._in_force.settings.admin_tokens
-        if not tokens:
+        if not self._in_force.settings.admin_tokens:
             return refusal(403, SWITCHED_OFF)
-        given = _given(request.headers)
-        if given is not None and _is_one_of(tokens, given):
+        verdict = self._gate.judge_admin(request)
+        if verdict.finding is Finding.GOOD:
             return None
-        response = refusal(401, NO_TOKEN if given is None else WRONG_TOKEN)
-        response.headers["WWW-Authenticate"] = "Bearer"
+        words = NO_TOKEN if verdict.finding is Finding.MISSING else WRONG_TOKEN
+        response = turned_away(verdict, words, TOO_MANY_TOKENS)
+        response.headers.update(CHALLENGE)
         return response
 
     def describe_stats(self) -> dict[str, Any]:
@@ -138,11 +139,6 @@ class Admin:
             "workers": [_worker(endpoint, contacts.get(endpoint.target)) for endpoint in pool.endpoints],
         }
 
-    def admits(self, headers: Headers) -> bool:
-        """Whether a request brings an admin token that is in force."""
-        given = _given(headers)
-        return given is not None and _is_one_of(self._in_force.settings.admin_tokens, given)
-
 
 def _worker(endpoint: EndpointSnapshot, contact: ContactSnapshot | None) -> dict[str, Any]:
     call = None
@@ -181,18 +177,3 @@ def _probe(probe: ProbeSnapshot) -> dict[str, Any]:
 
 def _rounded(seconds: float) -> float:
     return round(seconds, 1)
-
-
-def _given(headers: Headers) -> bytes | None:
-    """The token that the request brings; None when it brings none, or more than one, or one in another way."""
-    given = [value.encode("latin-1") for value in headers.getlist("x-admin-token")]
-    for value in headers.getlist("authorization"):
-        scheme, _, credentials = value.partition(" ")
-        given.append(credentials.strip().encode("latin-1") if scheme.lower() == "bearer" else b"")
-    return given[0] if len(given) == 1 and given[0] else None
-
-
-def _is_one_of(tokens: Sequence[SecretStr], given: bytes) -> bool:
-    """Whether this one counts. Takes the same time for every wrong one."""
-    matches = [hmac.compare_digest(given, token.get_secret_value().encode()) for token in tokens]
-    return any(matches)

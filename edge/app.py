@@ -18,6 +18,7 @@ from starlette.responses import Response
 import hairmesh
 from edge import openapi, openapi_admin, openapi_calls, openapi_stats
 from edge.admin import Admin, SeenMesh
+from edge.api_keys import Access
 from edge.certificates import Certificates
 from edge.console.handlers import Console
 from edge.errors import FRAMEWORK_REASONS, ApiError
@@ -37,6 +38,7 @@ from edge.recent_errors import RecentErrors
 from edge.reload import ConfigFile, InForce, Reloader, content_hash
 from edge.request_log import RequestLog
 from edge.routes import Calls
+from edge.secrets import Gate
 from edge.settings import Settings
 from edge.stats import Stats
 from edge.stream import COMMENT_EVERY_S
@@ -107,11 +109,12 @@ def create_app(
     app = _framework(settings, lifespan)
     picture_url = f"{settings.picture_base_url}{serve.PATH}"
     calls = Calls(mesh, store, in_force, picture_url, comment_every_s)
-    monitor = Monitor(mesh, store, local.vision, in_force)
+    gate = Gate(in_force)
+    monitor = Monitor(mesh, store, local.vision, in_force, gate)
     stats = Stats()
     exposition = EdgeMetrics(mesh, stats, store, local.vision, monitor, in_force, request_log).exposition()
     tracing = Tracing.to(settings.tracing.otlp_endpoint)
-    admin = Admin(mesh, local.vision, in_force, monitor, stats=stats, exposition=exposition)
+    admin = Admin(mesh, local.vision, in_force, monitor, stats=stats, exposition=exposition, gate=gate)
     recent = RecentErrors()
     for path, call, documentation in (
         ("/api/v1/face/measure", calls.measure, openapi_calls.MEASURE),
@@ -137,9 +140,9 @@ def create_app(
     ):
         app.add_api_route(path, handler, methods=["GET"], **documentation)
         app.add_route(path, handler, methods=["HEAD"], include_in_schema=False)
-    remove = removal.Removal(store, admin.admits).remove
+    remove = removal.Removal(store, gate.judge_admin).remove
     app.add_api_route(removal.PATH, remove, methods=["DELETE"], **openapi_images.REMOVAL)
-    console = Console(in_force, monitor, pool=admin.describe_pool, recent=recent, stats=stats)
+    console = Console(in_force, monitor, pool=admin.describe_pool, recent=recent, stats=stats, gate=gate)
     for method, path, respond in console.routes():
         app.add_route(path, respond, methods=[method], include_in_schema=False)
     app.add_middleware(
@@ -147,6 +150,7 @@ def create_app(
         request_log=request_log,
         recent=recent,
         stats=stats,
+        admit=Access(in_force, gate).admit,
         calls=_plain_calls(app),
         trace=None if tracing is None else tracing.tell,
     )

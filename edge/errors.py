@@ -309,7 +309,15 @@ TABLE: Mapping[str, Row] = {
         PARAMETER, 400, Text("multipart 请求体格式错误", "The body is not valid multipart/form-data.")
     ),
     "BODY_INCOMPLETE": Row(PARAMETER, 400, Text("请求体接收超时", "The body did not arrive in time.")),
-    "UNAUTHORIZED": Row(PARAMETER, 401, Text("未授权", "Not authorized.")),
+    "UNAUTHORIZED": Row(
+        PARAMETER,
+        401,
+        Text("未授权", "Not authorized."),
+        Text(
+            "请在请求头 Authorization: Bearer 中提供有效的密钥或令牌",
+            "Send a key or token that is in force, as Authorization: Bearer.",
+        ),
+    ),
     "NOT_FOUND": Row(PARAMETER, 404, Text("接口不存在", "There is no such route.")),
     "METHOD_NOT_ALLOWED": Row(PARAMETER, 405, Text("不支持该请求方法", "This route does not take that method.")),
     "UNSUPPORTED_MEDIA_TYPE": Row(
@@ -319,6 +327,13 @@ TABLE: Mapping[str, Row] = {
         Text("请使用 multipart/form-data 或 application/json", "Use multipart/form-data or application/json."),
     ),
     "TOO_MANY_REQUESTS": Row(PARAMETER, 429, Text("请求过于频繁", "Too many requests."), _LATER, retry_after_s=5),
+    "TOO_MANY_WRONG_TOKENS": Row(
+        PARAMETER,
+        429,
+        Text("错误的密钥过多", "Too many wrong keys came from your address."),
+        Text("请检查所用的密钥，并稍后重试", "Check the key that you use, and try again later."),
+        retry_after_s=6,
+    ),
 }
 
 FRAMEWORK_REASONS: Mapping[int, str] = {

@@ -76,6 +76,10 @@ class Exchange:
         self.trace = CallTrace(context=own, recorded=recorded)
         """Its place in the client's trace, or in one of its own; and its call on a worker, if it has one."""
         self.trace_parent_id = sent.span_id if sent else ""
+        self.api_key = ""
+        """Name of the API key it came with, where there are any."""
+        self.more_headers: Mapping[str, str] = {}
+        """Of its answer, whatever that is."""
         self.bytes_in = 0
         self.bytes_out = 0
         self.body_read = False
@@ -161,6 +165,7 @@ class Exchange:
             "Cache-Control": "no-store",
             "Content-Language": self.lang,
             "Vary": self.vary,
+            **self.more_headers,
         }
 
     def _respond(self, body: bytes, http_status: int, headers: Mapping[str, str]) -> Response:
@@ -201,6 +206,7 @@ class Exchange:
             "attempts": len(workers),
             "bytes_in": self.bytes_in,
             "bytes_out": self.bytes_out,
+            "api_key": self.api_key,
             "client": "client_closed" if self.code is None else "answered",
         }
 
@@ -282,6 +288,8 @@ class ClientWatch:
 
 
 Endpoint = Callable[[Request], Awaitable[Response]]
+Admit = Callable[[Exchange], None]
+"""Raises `ApiError` for a request that may not be made, before anything of its body is read."""
 Trace = Callable[[Exchange, Outcome, float], None]
 """Tells the spans of a request that is recorded, once it is over; the last is that moment, monotonic clock."""
 
@@ -301,6 +309,7 @@ class ApiExchanges:
         request_log: RequestLog,
         recent: RecentErrors,
         stats: Stats,
+        admit: Admit,
         calls: Mapping[tuple[str, str], Endpoint],
         trace: Trace | None = None,
     ) -> None:
@@ -308,6 +317,7 @@ class ApiExchanges:
         self._request_log = request_log
         self._recent = recent
         self._stats = stats
+        self._admit = admit
         self._calls = calls
         self._routes = frozenset(path for _method, path in calls)
         self._trace = trace
@@ -346,6 +356,7 @@ class ApiExchanges:
             await self._app(scope, exchange.receive, send)
             return
         exchange.route = scope["path"]
+        self._admit(exchange)
         if scope["query_string"]:
             _refuse_query(scope["query_string"])
         response = await endpoint(Request(scope, exchange.receive, send))

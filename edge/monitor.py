@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
+import math
 from collections.abc import Mapping
 
 import orjson
@@ -15,6 +15,7 @@ from edge.calls import Mesh
 from edge.images.store import ImageStore
 from edge.local.thread import LocalThread
 from edge.reload import InForce
+from edge.secrets import Door, Finding, Gate, Verdict
 
 NO_WORKER = "没有可用的 worker"
 DRILL = "模拟故障：监控测试中，真实 worker 未摘除"
@@ -31,11 +32,12 @@ log = structlog.get_logger()
 class Monitor:
     """Handlers outside `/api/`. The drill lives here: in memory, off after a restart, changing `/monitor` alone."""
 
-    def __init__(self, mesh: Mesh, store: ImageStore, local: LocalThread, in_force: InForce) -> None:
+    def __init__(self, mesh: Mesh, store: ImageStore, local: LocalThread, in_force: InForce, gate: Gate) -> None:
         self._mesh = mesh
         self._store = store
         self._local = local
         self._in_force = in_force
+        self._gate = gate
         self._drill = False
 
     @property
@@ -93,9 +95,10 @@ class Monitor:
     async def fault(self, request: Request) -> Response:
         """Switch the drill. The token is checked before the body is read."""
         tokens = request.headers.getlist("x-internal-token")
-        password = self._in_force.settings.shared_password.get_secret_value().encode()
-        if len(tokens) != 1 or not hmac.compare_digest(tokens[0].encode("latin-1"), password):
-            return refusal(401, "X-Internal-Token 缺失或错误")
+        shown = tokens[0].encode("latin-1") if len(tokens) == 1 else None
+        verdict = self._gate.judge(Door.DRILL, request, shown, (self._in_force.settings.shared_password,))
+        if verdict.finding is not Finding.GOOD:
+            return turned_away(verdict, "X-Internal-Token 缺失或错误", "错误的 X-Internal-Token 过多，请稍后重试")
         return await self.switch_drill(request)
 
     async def switch_drill(self, request: Request) -> Response:
@@ -128,6 +131,15 @@ def answer(body: Mapping[str, object], status: int = 200) -> Response:
 def refusal(status: int, message: str) -> Response:
     """Any refusal outside `/api/`: there is no business envelope there."""
     return answer({"status": "error", "message": message}, status)
+
+
+def turned_away(verdict: Verdict, message: str, too_many: str) -> Response:
+    """A refusal of whoever showed no token that is good: in words for one, and for too many wrong ones."""
+    if verdict.finding is not Finding.TOO_MANY:
+        return refusal(401, message)
+    response = refusal(429, too_many)
+    response.headers["Retry-After"] = str(math.ceil(verdict.retry_after_s))
+    return response
 
 
 async def small_body(request: Request) -> bytes | None:

@@ -61,6 +61,7 @@ FAULT: dict[str, Any] = {
         200: _json_example("Switched.", {"status": "ok", "simulated": True, "message": DRILL_ON}),
         400: _json_example("Not a JSON boolean.", _PLAIN_REFUSAL),
         401: _json_example("Wrong token, nothing changed.", _PLAIN_REFUSAL),
+        429: _json_example("Too many wrong ones came from this address.", _PLAIN_REFUSAL) | {"headers": RETRY_AFTER},
     },
     "openapi_extra": {
         "requestBody": {

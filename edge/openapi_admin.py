@@ -271,4 +271,6 @@ POOL: dict[str, Any] = {
 SECURITY_SCHEMES: Schema = {
     "admin": {"type": "http", "scheme": "bearer", "description": "One of `admin_tokens`."},
     "adminHeader": {"type": "apiKey", "in": "header", "name": "X-Admin-Token", "description": "The same."},
+    "apiKey": {"type": "http", "scheme": "bearer", "description": "An API key, where `api_keys` names some."},
+    "apiKeyHeader": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same."},
 }

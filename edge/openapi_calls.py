@@ -86,6 +86,10 @@ _REQUEST_HEADERS = [
 ]
 
 
+_KEYS: list[dict[str, list[str]]] = [{}, {"apiKey": []}, {"apiKeyHeader": []}]
+"""A key is needed where the configuration names some."""
+
+
 def call(
     summary: str,
     data: str,
@@ -115,7 +119,11 @@ def call(
             200: {"description": "The answer.", "headers": HEADERS, "content": answers},
             **refusals(parameters, local=local),
         },
-        "openapi_extra": {"requestBody": _request_body(parameters), "parameters": _REQUEST_HEADERS},
+        "openapi_extra": {
+            "requestBody": _request_body(parameters),
+            "parameters": _REQUEST_HEADERS,
+            "security": _KEYS,
+        },
     }
 
 

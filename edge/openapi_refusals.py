@@ -13,8 +13,6 @@ from edge.parameters import Parameters
 
 _BESIDE = ("NOT_FOUND", "METHOD_NOT_ALLOWED")
 """Never on a call that is made as documented."""
-_KEPT = ("UNAUTHORIZED", "TOO_MANY_REQUESTS")
-"""For what is to come: no call gives them now."""
 _DONE_WITHOUT = ("HAIRLINE_HIDDEN",)
 """For a call that cannot do without the hairline: those of today answer with what they have."""
 _OF_WORKERS = {"NO_WORKER", "WORKER_FAILED", "STORE_FULL", "STORE_FAILED"}
@@ -68,6 +66,17 @@ HEADERS = {
         "schema": {"type": "string", "enum": [lang.value for lang in Lang]},
         "description": "Language of `message` and `advice`.",
     },
+    "RateLimit-Policy": {
+        "schema": {"type": "string"},
+        "description": (
+            "Where requests are limited: how many may be made (`q`) in how many seconds (`w`), as in "
+            "draft-ietf-httpapi-ratelimit-headers-10."
+        ),
+    },
+    "RateLimit": {
+        "schema": {"type": "string"},
+        "description": "Then: how many are left (`r`), and in how many seconds all will be again (`t`).",
+    },
 }
 RETRY_AFTER = {"Retry-After": {"schema": {"type": "integer"}, "description": "Seconds after which to try again."}}
 
@@ -94,7 +103,6 @@ def refused(*reasons: str) -> dict[int | str, Schema]:
 def _elsewhere() -> Schema:
     words = (
         f"Anything else under `/api/`: {_said(_BESIDE, with_status=True)} "
-        f"Kept for what is to come, and given by no call now: {_said(_KEPT, with_status=True)} "
         f"Kept for a call that cannot do without the hairline; all can now, and growth names it as `grown_reason`: "
         f"{_said(_DONE_WITHOUT, with_status=True)}"
     )
@@ -139,4 +147,4 @@ def _can_happen(reason: str, parameters: type[Parameters], *, local: bool) -> bo
     """Whether a call with these parameters may be refused for it."""
     if reason.startswith(("REGION_", "MASK_")):
         return "mask" in parameters.shape.files
-    return reason not in {*_BESIDE, *_KEPT, *_DONE_WITHOUT, *(_OF_WORKERS if local else _OF_LOCAL_VISION)}
+    return reason not in {*_BESIDE, *_DONE_WITHOUT, *(_OF_WORKERS if local else _OF_LOCAL_VISION)}

@@ -46,6 +46,8 @@ TAKES_EFFECT: Mapping[str, Literal["live", "restart"]] = {
     "primary_workers": "live",
     "shared_password": "live",
     "admin_tokens": "live",
+    "api_keys": "live",
+    "rate_limit": "live",
     "trusted_proxies": "live",
     "worker_tls": "live",
     "health_check": "live",

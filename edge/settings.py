@@ -7,6 +7,7 @@ there: `edge.pool.config`, `edge.upstream.channel`.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -133,6 +134,7 @@ def _check_llm_request(request: Mapping[str, JsonValue]) -> Mapping[str, JsonVal
     return request
 
 
+KeyName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 Password = Annotated[SecretStr, AfterValidator(_check_password)]
 AdminToken = Annotated[SecretStr, AfterValidator(_check_admin_token)]
 Network = Annotated[IPv4Network | IPv6Network, PlainValidator(_network)]
@@ -165,6 +167,33 @@ class Tls(_Section):
         if (self.cert is None) != (self.key is None):
             raise ValueError("cert and key belong together")
         return self
+
+
+class RateLimit(_Section):
+    """How many requests under `/api/` one client address may make where there are no `api_keys`; off by default.
+
+    Behind proxies that are not named in `trusted_proxies`, all clients are one address.
+    """
+
+    requests_per_minute: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
+    """Steadily; null: no limit."""
+    burst: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """How many at once after a pause; null: as many as in a minute."""
+
+    @model_validator(mode="after")
+    def _check_burst(self) -> Self:
+        if self.burst is not None and self.requests_per_minute is None:
+            raise ValueError("burst means nothing without requests_per_minute")
+        return self
+
+
+class PublicKey(RateLimit):
+    """An API key of one public client, by its hash, and how many requests it may make."""
+
+    name: KeyName
+    """Whose it is: for the request log and the metrics."""
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    """SHA-256 of the key, hexadecimal. The key is random, of 128 bits or more, and stands nowhere here."""
 
 
 class Limits(_Section):
@@ -296,6 +325,9 @@ class Settings(_Section):
     """Between edge and workers, and for the alert drill."""
     admin_tokens: tuple[AdminToken, ...] = ()
     """Whoever sends one of them may read `/admin/`; empty: nobody."""
+    api_keys: tuple[PublicKey, ...] = ()
+    """Where there are any, every call under `/api/v1/` needs one; empty: none does."""
+    rate_limit: RateLimit = RateLimit()
     trusted_proxies: tuple[Network, ...] = ()
     """Networks of the proxies in front, whose `X-Forwarded-For` is believed; empty: nobody's."""
     worker_tls: ChannelSecurity = ChannelSecurity()
@@ -342,10 +374,20 @@ class Settings(_Section):
             raise ValueError("\n".join(complaints))
         return self
 
+    def _secrets(self) -> Iterator[SecretStr]:
+        yield self.shared_password
+        yield from self.admin_tokens
+
     def _contradictions(self) -> Iterator[str]:
         """What is wrong between the keys, each of which is good by itself."""
         if self.shared_password in self.admin_tokens:
             yield "admin_tokens: must differ from shared_password, which every worker knows"
+        for field in ("name", "sha256"):
+            if len({getattr(key, field) for key in self.api_keys}) < len(self.api_keys):
+                yield f"api_keys: two of them have the same {field}"
+        others = {hashlib.sha256(each.get_secret_value().encode()).hexdigest() for each in self._secrets()}
+        if any(key.sha256 in others for key in self.api_keys):
+            yield "api_keys: must differ from shared_password and from admin_tokens"
         try:
             for target in self.pool().workers:
                 self.worker_tls.check_target(target)

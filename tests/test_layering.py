@@ -17,6 +17,7 @@ WATCHDOG = ROOT / "worker" / "health" / "watchdog"
 DECIDES = {
     *(f"edge.pool.{path.stem}" for path in (ROOT / "edge" / "pool").glob("*.py") if path.stem != "__init__"),
     "edge.peers",
+    "edge.rate_limit",
     "vision.describe_terms",
     "hairmesh.histogram",
     "hairmesh.trace_context",

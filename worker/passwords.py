@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import math
 from collections.abc import Awaitable, Callable, Container, Sequence
 from enum import Enum
@@ -15,6 +14,7 @@ import structlog
 from grpc import aio
 from pydantic import SecretStr
 
+from hairmesh.secret import is_one_of
 from hairmesh.wire import TOKEN_KEY, WorkerReason
 from worker.refusals import Refusal, to_status
 from worker.tally import Tally
@@ -59,9 +59,7 @@ class Passwords:
         shown = [_bytes(value) for key, value in metadata if key == TOKEN_KEY]
         if not shown:
             return Credential.NONE
-        # Every entry is compared, so that the time tells nothing about which one fits.
-        fits = [hmac.compare_digest(token, accepted) for token in shown for accepted in self._accepted]
-        return Credential.GOOD if len(shown) == 1 and any(fits) else Credential.WRONG
+        return Credential.GOOD if len(shown) == 1 and is_one_of(shown[0], self._accepted) else Credential.WRONG
 
     def __repr__(self) -> str:
         """How many, never which."""

@@ -21,9 +21,10 @@ from edge.console.calls import described_calls
 from edge.console.figures import SINCE_START, figures
 from edge.console.protection import ASKS, COMMON_HEADERS, COOKIE, comes_from_the_page, page_headers
 from edge.console.sessions import ABSOLUTE_S, Sessions
-from edge.monitor import Monitor, answer, refusal, small_body
+from edge.monitor import Monitor, answer, refusal, small_body, turned_away
 from edge.recent_errors import RecentErrors
 from edge.reload import InForce
+from edge.secrets import Door, Finding, Gate
 from edge.stats import WINDOWS_S, Stats
 
 PATH = "/console"
@@ -37,6 +38,7 @@ MEDIA_TYPES: Mapping[str, str] = {
 """Of the page's files, by the end of their name."""
 PAGE = "index.html"
 NOT_THE_PAGE = f"only the console's own page may do this: it sends {ASKS}: 1"
+TOO_MANY_TOKENS = "too many wrong tokens came from your address: wait a little"
 NO_SESSION = "the session is over: enter the console again"
 WRONG_TOKEN = "the admin token that was sent is not accepted: it is none of admin_tokens"  # noqa: S105  (a hint)
 NO_TOKEN = 'the body must be {"token": "<one of admin_tokens>"}'  # noqa: S105  (likewise)
@@ -53,13 +55,14 @@ class Console:
     """Handlers for people with a browser and an admin token."""
 
     def __init__(
-        self, in_force: InForce, monitor: Monitor, *, pool: Describe, recent: RecentErrors, stats: Stats
+        self, in_force: InForce, monitor: Monitor, *, pool: Describe, recent: RecentErrors, stats: Stats, gate: Gate
     ) -> None:
         self._in_force = in_force
         self._monitor = monitor
         self._pool = pool
         self._recent = recent
         self._stats = stats
+        self._gate = gate
         self._sessions = Sessions()
         self._files = {
             file.name: file.read_bytes() for file in resources.files("edge.console").joinpath("web").iterdir()
@@ -113,11 +116,11 @@ class Console:
         token = _token(await small_body(request))
         if token is None:
             return refusal(400, NO_TOKEN)
-        settings = self._in_force.settings
-        session_id = self._sessions.enter(token, settings.admin_tokens, time.monotonic())
+        tokens = self._in_force.settings.admin_tokens
+        verdict = self._gate.judge(Door.ADMIN, request, token.encode("utf-8", "surrogatepass"), tokens)
+        session_id = self._sessions.enter(token, tokens, time.monotonic()) if verdict.finding is Finding.GOOD else None
         if session_id is None:
-            log.warning("console_refused")
-            return refusal(401, WRONG_TOKEN)
+            return turned_away(verdict, WRONG_TOKEN, TOO_MANY_TOKENS)
         log.info("console_entered")
         return self._with_cookie(answer({"open": True}), session_id, int(ABSOLUTE_S))
 

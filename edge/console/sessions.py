@@ -7,12 +7,13 @@ work, and at once when its token is taken out of the configuration. It lives in 
 from __future__ import annotations
 
 import hashlib
-import hmac
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pydantic import SecretStr
+
+from hairmesh.secret import is_one_of
 
 IDLE_S = 3600.0
 """Without a request; a page that is open and in view asks every few seconds."""
@@ -73,8 +74,7 @@ def _is_over(session: _Session, now_s: float) -> bool:
 
 
 def _is_one_of(token: bytes, tokens: Iterable[SecretStr]) -> bool:
-    matches = [hmac.compare_digest(token, _hash(each.get_secret_value())) for each in tokens]
-    return any(matches)
+    return is_one_of(token, (_hash(each.get_secret_value()) for each in tokens))
 
 
 def _hash(secret: str) -> bytes:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import structlog
-from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 
 from edge.errors import ApiError, invalid
 from edge.exchange import REQUEST_ID, Exchange
 from edge.images.store import ImageStore, StoreError
+from edge.secrets import Finding, Verdict, refusal_of
 
 PATH = "/api/v1/requests/{request_id}/pictures"
 
@@ -23,16 +23,17 @@ log = structlog.get_logger()
 
 
 class Removal:
-    """The handler. `is_admin` tells whether a request brings an admin token that is in force."""
+    """The handler. `judge` tells whether a request brings an admin token that is in force."""
 
-    def __init__(self, store: ImageStore, is_admin: Callable[[Headers], bool]) -> None:
+    def __init__(self, store: ImageStore, judge: Callable[[Request], Verdict]) -> None:
         self._store = store
-        self._is_admin = is_admin
+        self._judge = judge
 
     async def remove(self, request: Request) -> Response:
         """Remove all pictures of a request; how many there were."""
-        if not self._is_admin(request.headers):
-            raise ApiError("UNAUTHORIZED", headers={"WWW-Authenticate": "Bearer"})
+        verdict = self._judge(request)
+        if verdict.finding is not Finding.GOOD:
+            raise refusal_of(verdict)
         request_id: str = request.path_params["request_id"]
         if REQUEST_ID.fullmatch(request_id) is None:
             raise invalid("request_id", problem="must be 1 to 64 of A-Z a-z 0-9 . _ -, as X-Request-ID was")

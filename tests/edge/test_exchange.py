@@ -251,6 +251,7 @@ async def test_the_log_has_one_line_per_request(rest: Rest, mesh: FakeMesh) -> N
         "attempts": 1,
         "bytes_in": first["bytes_in"],
         "bytes_out": len(json.dumps(good, ensure_ascii=False, separators=(",", ":")).encode()),
+        "api_key": "",
         "client": "answered",
     }
     assert first["bytes_in"] > len(PHOTO)

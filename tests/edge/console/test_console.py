@@ -70,7 +70,7 @@ async def test_a_wrong_token_is_refused_and_told_in_the_log_without_it(rest: Res
         response = await enter(rest, "SENTINEL-of-a-wrong-token")
     assert response.status_code == 401
     assert "set-cookie" not in response.headers
-    assert [line["event"] for line in logs] == ["console_refused"]
+    assert [line["event"] for line in logs] == ["wrong_tokens"]
     assert "SENTINEL" not in f"{logs}{response.text}"
     assert (await enter(rest, PASSWORD)).status_code == 401, "the workers' password opens nothing"
 

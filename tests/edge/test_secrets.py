@@ -1,0 +1,174 @@
+"""Tokens at every door: how they are brought, B98, and what repeated wrong ones come to."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import structlog
+from pydantic import SecretStr
+from starlette.datastructures import Headers
+
+from edge.reload import InForce
+from edge.secrets import LOG_PERIOD_S, MAX_CLIENTS_TOLD, WRONG_TOKENS, Door, Finding, Gate, bearer_or
+from edge.settings import parse
+from tests.edge.rest import PASSWORD, FakeMesh, Rest, serving
+
+TOKEN = "an-admin-token-of-the-tests"
+SETTINGS = parse(b'{"workers": ["127.0.0.1:1"], "shared_password": "x"}')
+ACCEPTED = (SecretStr(TOKEN),)
+
+
+class Now:
+    """A clock that the test turns, and a gate by it."""
+
+    def __init__(self) -> None:
+        self.s = 1000.0
+        self.gate = Gate(InForce(SETTINGS), clock=lambda: self.s)
+
+    def show(self, token: str | None, client: str = "10.0.0.7", door: Door = Door.ADMIN) -> Finding:
+        shown = None if token is None else token.encode()
+        return self.gate.judge_from(door, client, shown, ACCEPTED).finding
+
+
+@pytest.fixture
+def now() -> Now:
+    return Now()
+
+
+def test_an_address_has_some_wrong_ones_and_then_must_wait(now: Now) -> None:
+    burst = WRONG_TOKENS.burst
+    assert [now.show("wrong") for _ in range(burst + 2)] == [Finding.WRONG] * burst + [Finding.TOO_MANY] * 2
+    assert now.show(TOKEN) is Finding.TOO_MANY, "not looked at: else guessing would go on"
+    verdict = now.gate.judge_from(Door.ADMIN, "10.0.0.7", b"wrong", ACCEPTED)
+    now.s += verdict.retry_after_s
+    assert now.show(TOKEN) is Finding.GOOD
+    assert now.show(TOKEN) is Finding.GOOD, "the right one uses nothing up"
+    assert now.show("wrong") is Finding.WRONG
+    assert now.show(TOKEN) is Finding.TOO_MANY
+
+
+def test_neither_another_address_nor_another_door_is_concerned(now: Now) -> None:
+    for _ in range(100):
+        now.show("wrong")
+    assert now.show(TOKEN, client="10.0.0.8") is Finding.GOOD
+    assert now.show(TOKEN, door=Door.DRILL) is Finding.GOOD
+
+
+def test_the_addresses_of_one_ipv6_site_are_one(now: Now) -> None:
+    for number in range(WRONG_TOKENS.burst):
+        now.show("wrong", client=f"2001:db8::{number:x}")
+    assert now.show(TOKEN, client="2001:db8::ffff") is Finding.TOO_MANY
+    assert now.show(TOKEN, client="2001:db8:0:1::1") is Finding.GOOD
+
+
+def test_to_show_nothing_is_no_guess(now: Now) -> None:
+    assert {now.show(None) for _ in range(100)} == {Finding.MISSING}
+    assert now.show(TOKEN) is Finding.GOOD
+
+
+def test_the_log_tells_of_the_first_at_once_and_then_of_all_together(now: Now) -> None:
+    with structlog.testing.capture_logs() as logs:
+        for number in range(50):
+            now.show("SENTINEL", client=f"10.0.0.{number}")
+        now.s += LOG_PERIOD_S
+        now.show("SENTINEL")
+        now.show(TOKEN)
+        now.show(None)
+    assert [(each["event"], each["count"]) for each in logs] == [("wrong_tokens", 1), ("wrong_tokens", 50)]
+    assert logs[0]["clients"] == ["10.0.0.0"]
+    assert len(logs[1]["clients"]) == MAX_CLIENTS_TOLD
+    assert "SENTINEL" not in str(logs)
+
+
+def test_they_are_counted_by_door(now: Now) -> None:
+    now.show("wrong")
+    now.show(None, door=Door.DRILL)
+    now.gate.wrong_key("10.0.0.7", missing=False)
+    assert now.gate.refused == {
+        (Door.ADMIN, Finding.WRONG): 1,
+        (Door.DRILL, Finding.MISSING): 1,
+        (Door.API, Finding.WRONG): 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("headers", "shown"),
+    [
+        ({}, None),
+        ({"X-Admin-Token": "a"}, b"a"),
+        ({"Authorization": "Bearer a"}, b"a"),
+        ({"authorization": "bearer  a "}, b"a"),
+        ({"Authorization": "Basic a"}, None),
+        ({"Authorization": "Bearer "}, None),
+        ({"X-Admin-Token": ""}, None),
+        ({"X-Admin-Token": "a", "Authorization": "Bearer a"}, None),
+    ],
+)
+def test_how_a_token_is_brought(headers: dict[str, str], shown: bytes | None) -> None:
+    assert bearer_or(Headers(headers), "x-admin-token") == shown
+
+
+@pytest.fixture
+async def guarded(tmp_path: Path, mesh: FakeMesh) -> AsyncIterator[Rest]:
+    """An edge with an admin token, and this machine as a proxy, so that tests come from any address."""
+    async with serving(tmp_path, mesh, admin_tokens=[TOKEN], trusted_proxies=["127.0.0.1"]) as rest:
+        yield rest
+
+
+async def show(rest: Rest, door: str, token: bytes | None, client: str = "10.9.9.9", times: int = 1) -> httpx.Response:
+    """Bring a token to a door, as often in one request as is said."""
+    name = "X-Admin-Token" if door == "/admin/pool" else "X-Internal-Token"
+    headers: list[tuple[Any, Any]] = [
+        ("X-Forwarded-For", client),
+        *([(name, token)] * times if token is not None else []),
+    ]
+    if door == "/admin/pool":
+        return await rest.client.get(door, headers=headers)
+    return await rest.client.post(door, headers=headers, json={"enabled": False})
+
+
+@pytest.mark.parametrize(("door", "right"), [("/admin/pool", TOKEN), ("/monitor/fault", PASSWORD)])
+@pytest.mark.parametrize("token", [b"caf\xe9", b"", "密码".encode(), b"\xff\xfe", b"w" * 1_000_000])
+async def test_b98_any_bytes_are_a_wrong_token_and_no_more(guarded: Rest, door: str, right: str, token: bytes) -> None:
+    with structlog.testing.capture_logs() as logs:
+        response = await show(guarded, door, token)
+    assert response.status_code == 401
+    assert len(response.content) < 300
+    assert "exception" not in str(logs)
+    assert (await show(guarded, door, right.encode())).status_code == 200
+
+
+@pytest.mark.parametrize(("door", "right"), [("/admin/pool", TOKEN), ("/monitor/fault", PASSWORD)])
+async def test_b98_the_right_one_sent_twice_is_refused(guarded: Rest, door: str, right: str) -> None:
+    assert (await show(guarded, door, right.encode(), times=2)).status_code == 401
+    assert (await show(guarded, door, None)).status_code == 401
+
+
+@pytest.mark.parametrize(("door", "right"), [("/admin/pool", TOKEN), ("/monitor/fault", PASSWORD)])
+async def test_guessing_is_slowed_down_and_nobody_else_notices(guarded: Rest, door: str, right: str) -> None:
+    answers = [await show(guarded, door, b"guess") for _ in range(WRONG_TOKENS.burst + 5)]
+    assert [each.status_code for each in answers[: WRONG_TOKENS.burst]] == [401] * WRONG_TOKENS.burst
+    assert answers[-1].status_code == 429
+    assert 1 <= int(answers[-1].headers["retry-after"]) <= 60 / WRONG_TOKENS.per_minute
+    assert answers[-1].json()["status"] == "error"
+    assert (await show(guarded, door, right.encode())).status_code == 429
+    assert (await show(guarded, door, right.encode(), client="10.9.9.10")).status_code == 200
+    began_s = time.monotonic()
+    monitored, *_ = await asyncio.gather(
+        guarded.client.get("/monitor"), *(show(guarded, door, b"guess") for _ in range(50))
+    )
+    assert monitored.status_code == 200
+    assert time.monotonic() - began_s < 10, "refused at once: nobody is kept waiting on a connection"
+
+
+@pytest.mark.parametrize("query", ["token=SENTINEL", f"X-Internal-Token={PASSWORD}", f"x-admin-token={TOKEN}"])
+async def test_b100_a_token_in_the_query_opens_nothing(guarded: Rest, query: str) -> None:
+    assert (await guarded.client.post(f"/monitor/fault?{query}", json={"enabled": True})).status_code == 401
+    assert (await guarded.client.get(f"/admin/pool?{query}")).status_code == 401
+    assert (await guarded.client.get(f"/monitor?{query}")).status_code == 200, "which takes no token at all"
