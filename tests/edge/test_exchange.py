@@ -15,6 +15,7 @@ import pytest
 import structlog
 
 from edge import exchange
+from edge.calls import Call, Outcome
 from edge.images import local
 from tests.edge.rest import ANNOTATED, MEASURE, PHOTO, WORKER, FakeMesh, Rest, eventually, failed, serving
 
@@ -274,3 +275,22 @@ async def test_the_request_id_stands_in_the_logs_of_the_request(rest: Rest, mesh
     await rest.measure(headers={"X-Request-ID": "mine"})
     assert seen == ["mine"]
     assert "request_id" not in structlog.contextvars.get_contextvars()
+
+
+async def test_everything_that_is_said_of_a_request_carries_its_ids(rest: Rest, mesh: FakeMesh) -> None:
+    seen: list[dict[str, object]] = []
+    call = mesh.call
+
+    async def noting(given: Call) -> Outcome:
+        seen.append(structlog.contextvars.get_contextvars())
+        assert given.trace.context.trace_id == seen[-1]["trace_id"]
+        return await call(given)
+
+    mesh.call = noting  # type: ignore[method-assign]
+    trace_id = "4bf92f3577b34da6a3ce929d0e0e4736"
+    await rest.measure(headers={"X-Request-ID": "mine", "traceparent": f"00-{trace_id}-00f067aa0ba902b7-01"})
+    await rest.measure(headers={"X-Request-ID": "mine", "traceparent": f"00-{trace_id}-SENTINEL-01"})
+    first, second = seen
+    assert first == {"request_id": "mine", "trace_id": trace_id}
+    assert re.fullmatch(r"[0-9a-f]{32}", str(second["trace_id"]))
+    assert second["trace_id"] != trace_id, "one that is not valid is none"

@@ -125,14 +125,16 @@ def test_a_disk_that_is_full_for_a_while_costs_nothing(tmp_path: Path, monkeypat
         return written
 
     monkeypatch.setattr(os, "write", write)
-    log = RequestLog(tmp_path / "log", max_bytes=10_000_000, keep=1)
-    for number in range(20):
-        log.write({"number": number})
-    assert refused.wait(10)
-    full.clear()
-    log.close()
+    with structlog.testing.capture_logs() as said:
+        log = RequestLog(tmp_path / "log", max_bytes=10_000_000, keep=1)
+        for number in range(20):
+            log.write({"number": number})
+        assert refused.wait(10)
+        full.clear()
+        log.close()
     assert [line["number"] for line in lines(tmp_path / "log")] == list(range(20))
     assert log.lost == 0
+    assert [entry["event"] for entry in said] == ["request_log_not_written"], "it cleans up behind itself"
 
 
 def test_half_a_line_that_a_killed_process_left_is_cut_off_and_told(tmp_path: Path) -> None:
