@@ -279,12 +279,12 @@ async def test_the_request_id_stands_in_the_logs_of_the_request(rest: Rest, mesh
 
 async def test_everything_that_is_said_of_a_request_carries_its_ids(rest: Rest, mesh: FakeMesh) -> None:
     seen: list[dict[str, object]] = []
-    call = mesh.call
+    run = mesh.call
 
-    async def noting(given: Call) -> Outcome:
+    async def noting(call: Call) -> Outcome:
         seen.append(structlog.contextvars.get_contextvars())
-        assert given.trace.context.trace_id == seen[-1]["trace_id"]
-        return await call(given)
+        assert call.trace.context.trace_id == seen[-1]["trace_id"]
+        return await run(call)
 
     mesh.call = noting  # type: ignore[method-assign]
     trace_id = "4bf92f3577b34da6a3ce929d0e0e4736"
