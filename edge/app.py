@@ -88,13 +88,13 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        if settings.metrics.listen:
+            exposition.serve(settings.metrics.listen)
         await store.probe()
         await mesh.start()  # the first round of probes: the port opens after it
         work: list[Coroutine[None, None, None]] = [look_after(store)]
         if file is not None:
             work.append(Reloader(file, in_force, mesh.reconfigure, certificates.look).run())
-        if settings.metrics.listen:
-            exposition.serve(settings.metrics.listen)
         async with _background(*work):
             yield
         await exposition.close()

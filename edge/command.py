@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
+from urllib.parse import urlsplit
 
 import structlog
 import uvicorn
@@ -78,6 +79,7 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stdout.write(f"hairmesh-edge: {options.config}: configuration is good\n")
         return
     driver = Driver(settings.pool(), settings.shared_password.get_secret_value(), settings.worker_tls)
+    _check_metrics_address(settings.metrics.listen)
     listener = _listener(settings)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the file is watched; it has just been read
     _keep_freed_memory()
@@ -116,7 +118,7 @@ class _Lifespan(LifespanOn):
             self._listener.listen(self.config.backlog)
         except OSError as error:
             await self.shutdown()
-            _end_without_address(settings, error)
+            _end_without_address("listen", settings.listen, error)
         pictures, docs = str(settings.static.dir), settings.docs.enabled
         structlog.get_logger().info("edge_ready", listen=settings.listen, pictures=pictures, docs=docs)
 
@@ -148,13 +150,28 @@ def _listener(settings: Settings) -> socket.socket:
     try:
         listener.bind((settings.host, settings.port))
     except OSError as error:
-        _end_without_address(settings, error)
+        _end_without_address("listen", settings.listen, error)
     return listener
 
 
-def _end_without_address(settings: Settings, error: OSError) -> NoReturn:
+def _check_metrics_address(listen: str | None) -> None:
+    """Exit with status 3 where the port for Prometheus cannot be had; it is opened later, by the application."""
+    if listen is None:
+        return
+    address = urlsplit(f"//{listen}")
+    try:
+        socket.create_server(
+            (address.hostname or "", address.port or 0),
+            family=socket.AF_INET6 if ":" in (address.hostname or "") else socket.AF_INET,
+        ).close()
+    except OSError as error:
+        _end_without_address("metrics.listen", listen, error)
+
+
+def _end_without_address(key: str, address: str, error: OSError) -> NoReturn:
     """Exit with status 3."""
-    sys.stderr.write(f"hairmesh-edge: listen {settings.listen}: {error.strerror}\n")
+    problem = str(error.strerror).partition(" (")[0]  # Python may add the address
+    sys.stderr.write(f"hairmesh-edge: {key} {address}: {problem}\n")
     sys.exit(3)
 
 

@@ -21,6 +21,7 @@ from edge import command
 from edge.app import create_app
 from edge.settings import parse
 from hairmesh import certs
+from hairmesh.stack import free_ports
 from tests.edge.process import Process
 from tests.edge.rest import FakeMesh, eventually, picture, serving
 from tests.fakes.worker import PASSWORD, FakeWorker
@@ -238,6 +239,18 @@ async def test_a_port_in_use_ends_it(tmp_path: Path) -> None:
         assert second.returncode == 3
         assert said.decode() == f"hairmesh-edge: listen 127.0.0.1:{edge.port}: Address already in use\n"
         assert (await edge.client.get("/monitor")).status_code == 503
+
+
+def test_a_metrics_port_in_use_ends_it_before_anything_is_probed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        config = configuration(tmp_path, listen=f"127.0.0.1:{free_ports(1)[0]}", metrics={"listen": address})
+        with pytest.raises(SystemExit) as ended:
+            command.main(["--config", str(config)])
+    assert ended.value.code == 3
+    assert capsys.readouterr().err == f"hairmesh-edge: metrics.listen {address}: Address already in use\n"
 
 
 def test_of_two_that_start_in_the_same_instant_the_second_ends(
