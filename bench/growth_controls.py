@@ -1,8 +1,8 @@
 """Fakes that a face parser takes for hair, and the one thing that is hair: the person's own, moved by hand.
 
-Each makes a whole canvas (H, W, 3) for a job, as a backend would. The fakes must fail the proof, the moved hair must
-pass it. Textures are laid behind the soft front of the moved hair: what refuses them is what they are made of, not
-where and how they end.
+Each makes a whole canvas (H, W, 3) for a job, as a backend would. The fakes must fail the proof; the moved hair must
+pass it, where there is enough of it to be moved. Textures are laid behind the soft front of the moved hair: what
+refuses them is what they are made of, not where and how they end.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ SPECTRUM_MM = 8.0
 SHIFT_MM = 12.0
 FULL_MM = (1.0, 2.5)
 """From the first to the second depth a texture behind a front takes over wholly."""
+HAIR_MOVED = 0.99
+"""Part of what was moved behind the front that has to be hair: behind a thin rim of hair lies the background."""
 SEED = 7
 
 
@@ -63,7 +65,16 @@ class Ground:
     @cached_property
     def moved(self) -> RgbImage:
         """The own hair, drawn to the front."""
-        return moved(self.job)
+        return self._drawn[0]
+
+    @cached_property
+    def _drawn(self) -> tuple[RgbImage, NDArray[np.float32]]:
+        return drawn(self.job)
+
+    def is_hair_moved(self) -> bool:
+        """Whether what lies behind the moved front is hair throughout, and not what is seen beyond it."""
+        behind = self._drawn[1][(self.job.region > 0.5) & (self.depth_mm >= FULL_MM[1])]
+        return bool(behind.size) and float((behind >= 0.5).mean()) >= HAIR_MOVED
 
     @cached_property
     def share(self) -> NDArray[np.float64]:
@@ -157,8 +168,9 @@ def behind_front(texture: Make) -> Make:
     return laid
 
 
-def moved(job: GrowthJob) -> RgbImage:
-    """The photo drawn towards the glabella, ray by ray, until its hairline lies on the front where that is nearer.
+def drawn(job: GrowthJob) -> tuple[RgbImage, NDArray[np.float32]]:
+    """The photo and its hair (H, W), drawn towards the glabella, ray by ray, until the hairline lies on the front where
+    that is nearer.
 
     Raises ValueError without a hairline or a front.
     """
@@ -176,13 +188,13 @@ def moved(job: GrowthJob) -> RgbImage:
     at = [(origin + offset * stretch).astype(np.float32) for origin, offset in zip(centre, (across, -up), strict=True)]
 
     def pulled(plane: NDArray[np.uint8] | NDArray[np.float32]) -> NDArray[np.float32]:
-        drawn = cv2.remap(plane, at[0], at[1], cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
-        return np.asarray(drawn, dtype=np.float32)
+        values = cv2.remap(plane, at[0], at[1], cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
+        return np.asarray(values, dtype=np.float32)
 
-    drawn = pulled(scene.rgb)
+    picture, its_hair = pulled(scene.rgb), pulled(present)
     # The background is not drawn over hair with it.
-    kept = cv2.GaussianBlur(np.clip(present - pulled(present), 0, 1), (0, 0), px_per_mm(scene))[..., None]
-    return _bytes(drawn + kept * (scene.rgb.astype(np.float32) - drawn))
+    kept = cv2.GaussianBlur(np.clip(present - its_hair, 0, 1), (0, 0), px_per_mm(scene))[..., None]
+    return _bytes(picture + kept * (scene.rgb.astype(np.float32) - picture)), its_hair
 
 
 FAKES: Mapping[str, Make] = {

@@ -37,11 +37,9 @@ NEAR_MM = 30.0
 CELL_MM = 8.0
 """Side of the cells in which directions and gradients are compared."""
 LEAST_OWN_CELLS = 8
-NO_HAIR, NEAR_SKIN_MM = 0.2, 15.0
-"""Bare skin is what has less hair and is so near."""
-BEHIND_MM, ASKED_MM = 3.0, 5.0
-"""Nothing of it may be seen so far behind the new edge: where own hair was, and where hair was asked for. The latter is
-further: up to there own fronts may be soft."""
+NO_HAIR, NEAR_SKIN_MM, BEHIND_MM = 0.2, 15.0, 3.0
+"""Bare skin is what has less hair and is so near; nothing of it may be seen so far behind the new edge where own hair
+was."""
 MARGIN_MM = 6.0
 """Around all that is looked at, so that the widest scale sees the same as in the whole picture."""
 
@@ -148,11 +146,9 @@ def prove(
     )
     look()
     skin = (own_hair < NO_HAIR) & (growable(scene) > INSIDE) & (_depth(~region) <= NEAR_SKIN_MM * scale)
-    behind, asked = (reach > 0) & (depth_mm >= BEHIND_MM), region & (depth_mm >= ASKED_MM)
+    behind = (reach > 0) & (depth_mm >= BEHIND_MM)
     part = _around(grown | own | skin, scale)
-    bared = bared_mm2(
-        before[part], after[part], skin[part], own[part], behind=behind[part], asked=asked[part], px_per_mm=scale
-    )
+    bared = bared_mm2(before[part], after[part], skin[part], own[part], behind[part], px_per_mm=scale)
     look()
     parsed_hair = _labelled_hair(parse(finished), canvas_shape(scene))
     look()

@@ -1,4 +1,4 @@
-"""Whether something else than hair is seen behind the front: a hole where hair was, or where it was asked for.
+"""Whether something else than hair is seen where the person's own hair was: a hole behind the front.
 
 Frame: any canvas; x right, y down.
 """
@@ -27,14 +27,10 @@ WAS_HAIR, IS_NONE = 0.4, 0.5
 it skin or the background."""
 
 
-def bared_mm2(
-    before: Lab, after: Lab, skin: Mask, hair: Mask, *, behind: Mask, asked: Mask, px_per_mm: float
-) -> float | None:
-    """Area that does not look like `hair` in the finished picture: in `behind`, of what does in the photo `before`, and
-    in `asked`.
+def bared_mm2(before: Lab, after: Lab, skin: Mask, hair: Mask, behind: Mask, *, px_per_mm: float) -> float | None:
+    """Area in `behind` that looks like `hair` in the photo `before` and not in the finished picture.
 
-    Pictures (H, W, 3), masks (H, W). None where the photo shows too little of skin or hair, or colours do not tell
-    them.
+    Pictures (H, W, 3), masks (H, W). None where the photo shows too little of either, or colours do not tell them.
     """
     least = LEAST_MM2 * px_per_mm**2
     if min(np.count_nonzero(skin), np.count_nonzero(hair)) < least:
@@ -48,8 +44,7 @@ def bared_mm2(
         smooth = cv2.GaussianBlur(lab, (0, 0), SPOT_MM * px_per_mm)
         return np.asarray(np.linalg.norm(smooth - full, axis=2) / contrast, dtype=np.float32)
 
-    covered = (behind & (from_hair(before) <= WAS_HAIR)) | asked
-    bared = covered & (from_hair(after) > IS_NONE)
+    bared = behind & (from_hair(before) <= WAS_HAIR) & (from_hair(after) > IS_NONE)
     disc = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * round(PARTING_MM * px_per_mm / 2) + 1,) * 2)
     wide = cv2.morphologyEx(bared.astype(np.uint8), cv2.MORPH_OPEN, disc)
     return float(np.count_nonzero(wide)) / px_per_mm**2

@@ -25,7 +25,7 @@ PROOF_LIMITS: Mapping[str, Limit] = {
         0.5, 3.0, "in that of the own hairline: own hair has 0.6 to 1.4, a feathered cut 0.2 to 0.6"
     ),
     "delta_e": Limit(0.0, 8.0, "own hair has up to 5, half transparent hair mostly 10, another colour 20"),
-    "bared_mm2": Limit(0.0, 8.0, "own hair leaves nothing bare behind its front but partings, which are narrow"),
+    "bared_mm2": Limit(0.0, 8.0, "own hair leaves nothing bare that was covered but partings, which are narrow"),
     "fineness": Limit(-0.2, 0.45, "octaves: own hair has -0.12 to 0.27, blurred by 1.5 px mostly -0.5 to -0.3"),
     "contrast": Limit(-0.8, 0.8, "octaves: own hair has -0.6 to 0.5, flat paint less than -1.2"),
     "locks": Limit(-0.8, 1.0, "octaves: own hair has -0.4 to 0.5, noise -2.5 to -0.7, flat paint less than -1"),
@@ -44,8 +44,9 @@ PROOF_LIMITS: Mapping[str, Limit] = {
     "copied": Limit(0.0, 0.7, "own hair drawn to its place has up to 0.5, the photo shifted 0.85 and more"),
 }
 """By the names of `vision.growth.proof.Evidence.measured`. "Own hair" is the person's own, drawn to the front by hand.
-Set with ten studio portraits and eight smaller photos in view; `bench/growth.py` prints what they let pass on these
-portraits and on photos on which none was set. In regions of less than half a square centimetre fakes may pass."""
+Set with ten studio portraits and eight smaller photos in view, that of `foreign` on five of the portraits alone;
+`bench/growth.py` prints what they let pass on all portraits and on photos on which none was set. In regions of less
+than half a square centimetre fakes may pass."""
 
 
 class Broken(NamedTuple):

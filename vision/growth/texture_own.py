@@ -31,7 +31,8 @@ LEAST_FULLEST = 0.1
 NEAREST = 60
 """Own pieces that each is compared with, and the likest of them counts: hair at the temple has another texture than at
 the crown, and of more pieces the likest is liker."""
-LEAST_OWN = 8
+LEAST_NEW, LEAST_OWN = 20, 8
+"""Of fewer new pieces all lie at the very front, and there are no own ones like them."""
 OVERLAPPING = 1.0
 """Pieces that are less sides apart share hair."""
 LEAST_DISTANCE = 1e-3
@@ -57,7 +58,7 @@ def foreign(before: Floats, after: Floats, grown: Mask, own: Mask, px_per_mm: fl
     """
     side = max(4, round(SIDE_MM * px_per_mm))
     new, old = _Pieces.of(after, grown, side), _Pieces.of(before, own, side)
-    if not len(new.at) or len(old.at) < LEAST_OWN:
+    if len(new.at) < LEAST_NEW or len(old.at) < LEAST_OWN:
         return None
     among = _to_likest(old, old, OVERLAPPING)
     if not len(among):

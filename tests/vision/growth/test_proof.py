@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 import pytest
 
-from bench.growth_controls import FAKES, Ground, moved
+from bench.growth_controls import FAKES, Ground
 from tests.vision.growth.painted_heads import SIDE_PX, SKIN, combed, hair_pixels, lowered, painted_facts, parsing_of
 from vision.calls import GrowthProof
 from vision.errors import CancelledCallError
@@ -56,6 +56,10 @@ def evidence(make: Callable[[GrowthJob], RgbImage], asked: GrowthJob | None = No
     asked = asked or job()
     weights = reach(asked)
     return prove(asked, composite(asked.scene.rgb, make(asked), weights), weights, easily_fooled)
+
+
+def moved(asked: GrowthJob) -> RgbImage:
+    return Ground(asked).moved
 
 
 def fake(name: str) -> Callable[[GrowthJob], RgbImage]:

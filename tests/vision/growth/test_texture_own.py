@@ -92,9 +92,13 @@ def test_a_strip_narrower_than_a_piece_is_looked_at() -> None:
     assert found(strands(2), grown=strip) < 1.3 < found(np.full_like(HAIR, HAIR.mean()), grown=strip)
 
 
-@pytest.mark.parametrize(("own", "grown"), [(NOWHERE, GROWN), (OWN, NOWHERE)])
-def test_nothing_is_told_without_hair_to_compare(own: Mask, grown: Mask) -> None:
-    assert foreign(HAIR, HAIR, grown, own, PX_PER_MM) is None
+SPOT = np.zeros_like(OWN)
+SPOT[170:190, 100:120] = True
+
+
+@pytest.mark.parametrize(("own", "grown"), [(NOWHERE, GROWN), (SPOT, GROWN), (OWN, NOWHERE), (OWN, SPOT)])
+def test_nothing_is_told_of_too_little_hair(own: Mask, grown: Mask) -> None:
+    assert foreign(HAIR, noise_like(HAIR), grown, own, PX_PER_MM) is None
 
 
 def test_hair_that_is_everywhere_the_same_is_no_division_by_nothing() -> None:
