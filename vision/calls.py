@@ -210,7 +210,7 @@ class GrowthProof:
     edge_distance_mm: float | None
     """Median distance of the grown edge from the design or a region's free border; None without a scale or a border."""
     delta_e: float
-    """CIEDE2000 between the mean colours of grown and own hair."""
+    """CIEDE2000 between the mean colours of grown and own hair, at the depth behind their edges where it is largest."""
     orientation_distance: float
     """Between the histograms of strand directions, 0 (same) to 1."""
     gradient_distance: float

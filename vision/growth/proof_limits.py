@@ -24,7 +24,9 @@ PROOF_LIMITS: Mapping[str, Limit] = {
     "edge_raggedness": Limit(
         0.5, 3.0, "in that of the own hairline: own hair has 0.6 to 1.4, a feathered cut 0.2 to 0.6"
     ),
-    "delta_e": Limit(0.0, 8.0, "own hair has up to 5, half transparent hair mostly 10, another colour 20"),
+    "delta_e": Limit(
+        0.0, 8.0, "own hair has up to 6 at its worst depth, half transparent hair mostly 10, another colour 20"
+    ),
     "bared_mm2": Limit(0.0, 8.0, "own hair leaves nothing bare that was covered but partings, which are narrow"),
     "fineness": Limit(-0.2, 0.45, "octaves: own hair has -0.12 to 0.27, blurred by 1.5 px mostly -0.5 to -0.3"),
     "contrast": Limit(-0.8, 0.8, "octaves: own hair has -0.6 to 0.5, flat paint less than -1.2"),

@@ -31,6 +31,8 @@ SHRINK_TO = 5.0
 """Neighbourhoods are averaged on a raster on which that is so many pixels."""
 LEAST_KNOWN = 1e-4
 """Share of a neighbourhood that is own hair of that depth, below which nothing is compared."""
+LEAST_MM2 = 20.0
+"""Grown hair of one depth that is looked at by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +45,18 @@ class Depths:
 
 
 def colour_distance(grown: Depths, own: Depths, px_per_mm: float) -> float:
-    """CIEDE2000 between the mean colour of grown hair and that of the own hair beside it, at the same depths.
+    """CIEDE2000 between the mean colour of grown hair and that of the own hair beside it, where it differs most.
 
-    Where there is no hair of any such depth near by, between the means of both.
+    Both at the same depth behind their edges: a band of skin, or of the old hairline, would be lost in a mean over all.
+    Where no depth has enough hair of both, between the means of what there is; without own hair of any such depth near
+    by, between the means of all.
     """
     shrink = max(1, int(BESIDE_MM * px_per_mm / SHRINK_TO))
     height, width = grown.hair.shape
     size, sigma = (-(-width // shrink), -(-height // shrink)), BESIDE_MM * px_per_mm / shrink
     bins, own_bins = np.digitize(grown.depth_mm, DEPTHS_MM), np.digitize(own.depth_mm, DEPTHS_MM)
-    found, expected = [], []
+    found: list[Lab] = []
+    expected: list[Lab] = []
     for depth in np.unique(bins[grown.hair]):
         like = (own.hair & (own_bins == depth)).astype(np.float32)
         sums = np.dstack([own.lab * like[..., None], like])
@@ -60,10 +65,19 @@ def colour_distance(grown: Depths, own: Depths, px_per_mm: float) -> float:
         beside = near[y // shrink, x // shrink]
         known = beside[:, 3] > LEAST_KNOWN
         found.append(grown.lab[y, x][known])
-        expected.append(beside[known, :3] / beside[known, 3:])
+        expected.append(np.asarray(beside[known, :3] / beside[known, 3:], dtype=np.float32))
+    enough = LEAST_MM2 * px_per_mm**2
+    by_depth = [_between(*both) for both in zip(found, expected, strict=True) if len(both[0]) >= enough]
+    if by_depth:
+        return max(by_depth)
     if not sum(map(len, found)):
-        found, expected = [grown.lab[grown.hair]], [own.lab[own.hair]]
-    return ciede2000(np.concatenate(found).mean(axis=0), np.concatenate(expected).mean(axis=0))
+        return _between(grown.lab[grown.hair], own.lab[own.hair])
+    return _between(np.concatenate(found), np.concatenate(expected))
+
+
+def _between(found: Lab, expected: Lab) -> float:
+    """CIEDE2000 between the means of colours (N, 3)."""
+    return ciede2000(found.mean(axis=0), expected.mean(axis=0))
 
 
 def ciede2000(first: NDArray[np.floating], second: NDArray[np.floating]) -> float:

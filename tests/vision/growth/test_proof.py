@@ -140,7 +140,7 @@ def too_low(asked: GrowthJob) -> RgbImage:
         (red, {"delta_e"}),
         (too_low, {"hair_share", "edge_mm"}),
         (ghost, {"hair_share", "delta_e"}),
-        (holed, {"bared_mm2"}),
+        (holed, {"bared_mm2", "delta_e"}),
         (pasted, {"edge_mm", "edge_width_mm", "edge_raggedness"}),
     ],
     ids=[*TOLD_ON_PAINT, "unchanged", "black", "garbage", "red", "too_low", "ghost", "holed", "pasted"],
@@ -168,6 +168,12 @@ def test_each_fake_breaks_the_number_that_is_meant_for_it(name: str, number: str
     value = evidence(fake(name)).measured[number]
     assert value is not None
     assert not limit.low <= value <= limit.high
+
+
+def test_a_hole_behind_the_front_is_told_by_its_area() -> None:
+    value = evidence(holed).measured["bared_mm2"]
+    assert value is not None
+    assert value > PROOF_LIMITS["bared_mm2"].high
 
 
 @pytest.mark.parametrize("name", sorted(set(FAKES) - {"shifted"}))

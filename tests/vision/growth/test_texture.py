@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tests.vision.growth.painted_heads import combed
 from vision.growth.strands.strokes import strand_noise
 from vision.growth.texture import Floats, Likeness, likeness, repetition
-from vision.growth.texture_colour import Depths, ciede2000, colour_distance, lab_of
+from vision.growth.texture_colour import DEPTHS_MM, Depths, ciede2000, colour_distance, lab_of
 
 HEIGHT, WIDTH, CELL_PX, PX_PER_MM = 160, 480, 32, 4.0
 GROWN = np.zeros((HEIGHT, WIDTH), dtype=bool)
@@ -166,6 +166,20 @@ def test_the_colour_is_that_of_the_hair_beside_it_at_the_same_depth() -> None:
     assert found(side, GROWN) < 1.5
     assert found(side[:, ::-1], left) > 15
     assert found(side - 12, left) > 5
+
+
+def test_a_band_of_another_colour_is_not_lost_in_the_mean() -> None:
+    """As the old hairline, where it goes on shining through."""
+    lab = np.full((HEIGHT, WIDTH, 3), (20.0, 0.0, 0.0), np.float32)
+    y = np.mgrid[:HEIGHT, :WIDTH][0]
+    depth = ((HEIGHT - y) / PX_PER_MM).astype(np.float32)
+    own_depth = ((np.flatnonzero(OWN.any(axis=1)).max() - y) / PX_PER_MM).astype(np.float32)
+    band = (depth >= DEPTHS_MM[0]) & (depth < DEPTHS_MM[1])
+    banded = np.where(band[..., None], lab + np.array([20, 6, 6], np.float32), lab)
+    own = Depths(lab, OWN, own_depth)
+    assert colour_distance(Depths(lab, GROWN, depth), own, PX_PER_MM) == pytest.approx(0, abs=0.01)
+    assert (GROWN & band).sum() < 0.3 * GROWN.sum()
+    assert colour_distance(Depths(banded, GROWN, depth), own, PX_PER_MM) > 12
 
 
 def test_hair_of_a_depth_that_is_nowhere_near_is_compared_with_all_there_is() -> None:
