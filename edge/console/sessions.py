@@ -33,7 +33,7 @@ class _Session:
 
 
 class Sessions:
-    """Kept by the hash of their id: neither ids nor tokens stand in memory longer than a request."""
+    """Kept by the hash of their id: neither ids nor tokens stand here longer than a request."""
 
     def __init__(self) -> None:
         self._sessions: dict[bytes, _Session] = {}

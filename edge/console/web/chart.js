@@ -14,11 +14,11 @@ export function chart(title, lines, { span_s, span, text }) {
   const values = lines.flatMap((line) => line.points.map((point) => point.value)).filter((value) => value !== null);
   const high = Math.max(...values, 0);
   const now = lines.map((line) => line.points.at(-1)?.value ?? null).map((value) => (value === null ? say("none") : text(value)));
-  const told = { name: title, now: now.join(" / "), high: values.length ? text(high) : say("none"), span };
+  const told = { name: title, now: together(now), high: values.length ? text(high) : say("none"), span };
   return h(
     "figure",
     { class: "chart" },
-    h("figcaption", {}, h("span", {}, title), h("strong", {}, now.join(" / "))),
+    h("figcaption", {}, h("span", {}, title), h("strong", {}, told.now)),
     h(
       "svg",
       { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img", "aria-label": say("chart.says", told) },
@@ -27,6 +27,14 @@ export function chart(title, lines, { span_s, span, text }) {
     ),
     h("p", { class: "scale" }, h("span", {}, say("chart.span", { span })), h("span", {}, values.length ? say("chart.high", { high: told.high }) : say("chart.empty"))),
   );
+}
+
+/** `150 / 480 ms` rather than the unit twice. */
+function together(texts) {
+  const [unit, ...others] = texts.map((text) => text.replace(/^[\d.,]+/, ""));
+  return others.length && unit && others.every((other) => other === unit)
+    ? texts.map((text) => text.slice(0, -unit.length)).join(" / ") + unit
+    : texts.join(" / ");
 }
 
 function drawn(line, span_s, high) {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import shlex
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -131,6 +132,25 @@ async def test_a_photo_is_measured_and_the_curl_beside_it_does_the_same(
         told, _ = await curl.communicate()
         assert b'"code":0' in told
         assert mesh.calls[0].message == mesh.calls[1].message
+
+
+async def test_where_keys_are_asked_for_the_page_asks_too_and_keeps_none(browser: Browser, rest: Rest) -> None:
+    key = "an-api-key-of-the-test"
+    rest.write_config(api_keys=[{"name": "somebody", "sha256": hashlib.sha256(key.encode()).hexdigest()}])
+    while (await rest.measure()).status_code != 401:
+        pass
+    async with visiting(browser, rest, "#try") as visitor:
+        page = visitor.page
+        await visitor.enter()
+        await page.set_input_files("#photo-file", PHOTO)
+        await page.get_by_role("button", name="Send").click()
+        await expect(page.locator("#answer")).to_contain_text("1008 UNAUTHORIZED")
+        visitor.forget(lambda complaint: "401" in complaint)
+        await page.get_by_label("API key").fill(key)
+        await page.get_by_role("button", name="Send").click()
+        await expect(page.locator("#answer").get_by_text("Good")).to_be_visible()
+        assert key not in await page.locator("#curl").inner_text()
+        assert key not in str(await page.evaluate("[{...localStorage}, {...sessionStorage}, location.href]"))
 
 
 async def test_a_refusal_says_what_to_do(browser: Browser, rest: Rest, mesh: FakeMesh) -> None:

@@ -75,6 +75,15 @@ async def test_a_wrong_token_is_refused_and_told_in_the_log_without_it(rest: Res
     assert (await enter(rest, PASSWORD)).status_code == 401, "the workers' password opens nothing"
 
 
+async def test_guessing_is_slowed_down(rest: Rest) -> None:
+    answers = [await enter(rest, f"guess-number-{number}-of-many") for number in range(12)]
+    assert {response.status_code for response in answers} == {401, 429}
+    right = await enter(rest)
+    assert right.status_code == 429, "until then not even the right one is looked at"
+    assert int(right.headers["retry-after"]) > 0
+    assert "set-cookie" not in right.headers
+
+
 @pytest.mark.parametrize("path", ["state", "stats", "calls"])
 async def test_whoever_has_not_entered_sees_nothing(rest: Rest, path: str) -> None:
     response = await rest.client.get(f"/console/{path}", headers={"Authorization": f"Bearer {TOKENS[0]}"})
