@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.vision.growth.painted_heads import hairline_y, lowered, painted_facts
-from tests.vision.growth.test_local import CANVAS_PX, deep, grown, hairiness, job_on, region_of
+from tests.vision.growth.test_local import CANVAS_PX, deep, front_profile, grown, hairiness, job_on, region_of
 from vision.growth.backend import GrowthJob
 from vision.growth.composite import composite, reach
 from vision.growth.scene import px_per_mm
+from vision.growth.strands.looks import Looks
 from vision.growth.strands.plot import survey
 from vision.growth.strands.rays import RAYS, STEEPEST, Rays
 from vision.growth.texture_colour import lab_of
@@ -40,6 +41,11 @@ def middle(job: GrowthJob) -> NDArray[np.bool_]:
 
 def on_photo(job: GrowthJob, rgb: NDArray[np.number]) -> GrowthJob:
     return replace(job, scene=replace(job.scene, rgb=np.clip(np.rint(rgb), 0, 255).astype(np.uint8)))
+
+
+def rays_of(job: GrowthJob) -> Rays | None:
+    coarse = survey(job)[0]
+    return Rays.of(job, coarse, Looks.of(coarse))
 
 
 def finished(job: GrowthJob) -> RgbImage:
@@ -80,6 +86,19 @@ def test_light_hair_is_no_darker_at_the_new_front_than_at_the_old_one() -> None:
 def dimmed(job: GrowthJob) -> NDArray[np.float64]:
     """(H, W), 1 at the old hairline and 0.85 from 15 mm before it on."""
     return np.asarray(1 - 0.15 * np.clip(-behind_mm(job) / 15, 0, 1), dtype=np.float64)
+
+
+def test_hair_begins_on_the_design_also_where_the_hairline_was_told_too_low() -> None:
+    """By 2 mm, which is what hairlines are known to: the hair itself is seen."""
+    job = job_on(painted_facts(), by_px=BY_PX)
+    line = job.scene.hairline
+    assert line is not None
+    job = replace(job, scene=replace(job.scene, hairline=line + np.array([0.0, 4.0])))
+    mm, profile = front_profile(job, finished(job))
+    mean = np.maximum.accumulate(profile.mean(axis=1))
+    told = replace(job, scene=replace(job.scene, hairline=line))
+    as_told = np.maximum.accumulate(front_profile(told, finished(told))[1].mean(axis=1))
+    assert abs(np.interp(0.5, mean, mm) - np.interp(0.5, as_told, mm)) < 0.7
 
 
 def test_the_skin_before_the_new_front_stays_as_it_is() -> None:
@@ -167,7 +186,7 @@ def test_the_move_reaches_the_front_and_never_changes_abruptly(by_px: float, end
     job.region[:, int(end * CANVAS_PX) :] = 0
     if job.region.sum() < 400:
         return
-    rays = Rays.of(job, survey(job)[0])
+    rays = rays_of(job)
     if rays is None:
         return
     steps = np.abs(np.diff(rays.shift_px))
@@ -185,7 +204,7 @@ def test_behind_a_narrow_peak_hair_is_moved_less_than_at_its_tip(half_px: int, l
     """Its strands would bend down into the peak and up again."""
     job = job_on(painted_facts(), by_px=BY_PX)
     job.region[:, : CANVAS_PX // 2 - half_px] = job.region[:, CANVAS_PX // 2 + half_px :] = 0
-    rays = Rays.of(job, survey(job)[0])
+    rays = rays_of(job)
     assert rays is not None
     straight_up = np.zeros((1, 3), dtype=np.float32)
     tip, near, deep = rays.move_at(straight_up, np.array([[0.0, 2.0, 16.0]], dtype=np.float32))[0]
@@ -203,9 +222,8 @@ def test_a_front_that_moves_by_little_is_moved_as_it_is() -> None:
 
 def test_there_are_no_rays_without_a_hairline_a_front_or_a_way_to_go() -> None:
     job = job_on(painted_facts())
-    coarse = survey(job)[0]
     line = np.array([(p.x_px, p.y_px) for p in painted_facts().hairline.points])
-    assert Rays.of(job, coarse) is not None
-    assert Rays.of(replace(job, front=None), coarse) is None
-    assert Rays.of(replace(job, scene=replace(job.scene, hairline=None)), coarse) is None
-    assert Rays.of(replace(job, scene=replace(job.scene, hairline=line + np.array([0.0, 200.0]))), coarse) is None
+    assert rays_of(job) is not None
+    assert rays_of(replace(job, front=None)) is None
+    assert rays_of(replace(job, scene=replace(job.scene, hairline=None))) is None
+    assert rays_of(replace(job, scene=replace(job.scene, hairline=line + np.array([0.0, 200.0])))) is None

@@ -50,7 +50,7 @@ class MovedFront:
 
 def move_front(job: GrowthJob, coarse: Coarse, plot: Plot, looks: Looks, rng: np.random.Generator) -> MovedFront | None:
     """None where the photo shows no hairline, or the region does not lie before it."""
-    rays = Rays.of(job, coarse)
+    rays = Rays.of(job, coarse, looks)
     if rays is None:
         return None
     centre = job.scene.landmarks[GLABELLA].astype(np.float32)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vision.growth.backend import GrowthJob
+from vision.growth.strands.looks import Looks
 from vision.growth.strands.plot import Coarse, Floats
 from vision.head import GLABELLA
 from vision.types import Points
@@ -38,7 +39,19 @@ EDGE_MM = 2.5
 BACKGROUND_MM = 2.0
 """So near to where the hair ends the background shines through."""
 LEAST_ROOM_PX = 1.0
-WIDENS = 0.5
+SKIN_MM, HAIR_MM = (-7.0, -4.0), (4.0, 8.0)
+"""There bare skin and full hair are seen, from the hairline; towards the hair is positive."""
+SEEN_MM = 4.0
+"""A hairline is known to a few mm: so near to it lies the place half of the way from the one to the other."""
+LEAST_RISE = 0.3
+"""Of the level of hair, from 0 for skin to 1, from which it tells the place."""
+LEVEL_MM = 0.8
+"""Over so much that level is smoothed."""
+STEP_MM = 0.2
+STRANDS_OVER_MM, EDGE_OVER_MM = 2.0, 4.0
+"""Along the hairline over which level and place are averaged (standard deviations): single strands are no edge, and the
+line keeps its course."""
+WIDENS = 0.6
 """Behind the front the move is that of its neighbourhood, as wide (standard deviation) as this part of the depth: where
 the front turns, only the roots follow it, and the strands behind lie as they lay."""
 DEPTHS_MM = (0.0, 4.0, 8.0, 16.0, 32.0)
@@ -61,7 +74,7 @@ class Rays:
     """0 where the region does not join it, 1 elsewhere."""
 
     @classmethod
-    def of(cls, job: GrowthJob, coarse: Coarse) -> Self | None:
+    def of(cls, job: GrowthJob, coarse: Coarse, looks: Looks) -> Self | None:
         """None where there is no hairline or no front, or where the front lies hardly anywhere before the hairline."""
         line = job.scene.hairline
         if line is None or job.front is None:
@@ -78,15 +91,17 @@ class Rays:
         mm = coarse.mm / coarse.frame.step
         along_px = 2 * np.pi / RAYS * float(np.median(own))
         per_mm = 1 / (along_px * mm)
+        at = coarse.frame.from_canvas(np.stack([x, y], axis=-1)).astype(np.float32)
+        told = own
+        own = told + _further(looks.level(coarse.rgb, coarse.hair, LEVEL_MM / coarse.mm), at, told, mm, per_mm)
 
-        joined = _by_majority(some, outer + JOINED_MM / mm >= own)
+        joined = _by_majority(some, outer + JOINED_MM / mm >= told)
         raw = _closed(np.where(some & joined, np.maximum(own - inner, 0.0), 0.0), round(GAP_MM * per_mm))
         shift = _no_steeper(_lengthened(raw, round(BEYOND_MM * per_mm)), STEEPEST * along_px)
         if shift.max() * mm < LEAST_MM:
             return None
-        at = coarse.frame.from_canvas(np.stack([x, y], axis=-1)).astype(np.float32)
         haired = np.asarray(cv2.remap(coarse.hair, at[..., 0], at[..., 1], cv2.INTER_LINEAR, borderValue=0)) > 0.5
-        ends = ~haired & (radii >= own[:, None] + EDGE_MM / mm)
+        ends = ~haired & (radii >= np.maximum(own, told)[:, None] + EDGE_MM / mm)
         deep = np.where(ends.any(axis=1), radii[ends.argmax(axis=1)], radii[-1]) - own - BACKGROUND_MM / mm
         room = _no_steeper(np.maximum(deep, LEAST_ROOM_PX), STEEPEST * along_px)
         room, shift, joins = (_calm(of, CALM_MM * per_mm) for of in (room, shift, joined.astype(np.float64)))
@@ -124,6 +139,30 @@ def _own(angles: Array, line: Points, outer: Array) -> Array:
     seen = (angles >= ends[0]) & (angles <= ends[1])
     own: Array = np.where(seen | np.isnan(outer), radius, outer)
     return own
+
+
+def _further(level: Floats, at: Floats, own: Array, mm: float, per_mm: float) -> Array:
+    """(RAYS,), px by which hair begins behind the hairline `own` by its level on the coarse raster; never before it,
+    where shadows may be as dark.
+
+    `at` (RAYS, radii, 2) are the places on the raster of every px of every ray; `per_mm` is rays to the mm.
+    """
+    offsets = np.arange(SKIN_MM[0], HAIR_MM[1], STEP_MM) / mm
+    radius = np.maximum(own[:, None] + offsets, 0)
+    places = (at[:, :1] + radius[..., None] * (at[:, 1:2] - at[:, :1])).astype(np.float32)
+    seen = cv2.remap(level, places[..., 0], places[..., 1], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    over = STRANDS_OVER_MM * per_mm
+    seen = np.asarray(cv2.GaussianBlur(seen, (1, 0), sigmaX=1, sigmaY=over, borderType=cv2.BORDER_REPLICATE))
+    skin, hair = (
+        seen[:, (offsets >= low / mm) & (offsets < high / mm)].mean(axis=1) for low, high in (SKIN_MM, HAIR_MM)
+    )
+    is_hair = (seen >= ((skin + hair) / 2)[:, None]) & (np.abs(offsets) <= SEEN_MM / mm)
+    known = ((hair - skin > LEAST_RISE) & is_hair.any(axis=1)).astype(np.float64)
+    places_seen = known * np.maximum(offsets[is_hair.argmax(axis=1)], 0)
+    total, weight = (_calm(values, EDGE_OVER_MM * per_mm) for values in (places_seen, known))
+    # Far from where it is seen it lies where the parser says.
+    further: Array = total / np.maximum(weight, 0.1)
+    return further
 
 
 def _by_majority(some: NDArray[np.bool_], holds: NDArray[np.bool_]) -> NDArray[np.bool_]:
