@@ -158,6 +158,8 @@ def test_what_is_no_hair_fails_though_the_parser_is_fooled(
         ("tiled", "repetition"),
         ("paint", "contrast"),
         ("noise", "coherence"),
+        ("noise", "foreign"),
+        ("barcode", "foreign"),
         ("shifted", "copied"),
         ("blurred 1.5 px", "fineness"),
         ("blurred 3 px", "fineness"),
