@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.vision.growth.painted_heads import hairline_y, lowered, painted_facts
-from tests.vision.growth.test_local import CANVAS_PX, deep, front_profile, grown, hairiness, job_on, region_of
+from tests.vision.growth.test_local import (
+    CANVAS_PX,
+    deep,
+    front_profile,
+    grown,
+    hairiness,
+    job_on,
+    region_of,
+    strand_axis_deg,
+)
 from vision.growth.backend import GrowthJob
 from vision.growth.composite import composite, reach
 from vision.growth.scene import px_per_mm
@@ -199,7 +208,17 @@ def test_the_move_reaches_the_front_and_never_changes_abruptly(by_px: float, end
     assert np.allclose(rays.at(rays.own_px, angles)[0, [0, -1]], rays.own_px[0])
 
 
-@pytest.mark.parametrize(("half_px", "least", "most"), [(6, 0.2, 0.75), (400, 0.85, 1.0)], ids=["a peak", "all of it"])
+def test_where_a_region_ends_with_a_step_strands_run_on_as_they_ran() -> None:
+    """Combed sideways, and not bent along the step."""
+    job = job_on(painted_facts(angle_deg=90), by_px=BY_PX)
+    job.region[:, : CANVAS_PX // 2] = 0
+    columns = np.arange(CANVAS_PX)
+    at_step = (behind_mm(job) < -2) & (behind_mm(job) > -9) & (columns > 402) & (columns < 418)
+    assert hairiness(finished(job))[at_step].mean() > 0.7
+    assert abs(strand_axis_deg(finished(job), at_step)) > 50
+
+
+@pytest.mark.parametrize(("half_px", "least", "most"), [(6, 0.2, 0.85), (400, 0.9, 1.0)], ids=["a peak", "all of it"])
 def test_behind_a_narrow_peak_hair_is_moved_less_than_at_its_tip(half_px: int, least: float, most: float) -> None:
     """Its strands would bend down into the peak and up again."""
     job = job_on(painted_facts(), by_px=BY_PX)

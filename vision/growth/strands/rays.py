@@ -26,6 +26,9 @@ STEEPEST = 1.6
 """The move changes along the front by no more than this, mm per mm: a region that ends with a step gets a slope."""
 CALM_MM = 2.0
 """What is said of rays is smoothed over so much (standard deviation): lines are drawn finer than they are known."""
+GENTLE = 0.4
+"""Strands are bent by no more than that, mm per mm: where the front turns more sharply, it is cut out of hair that is
+moved further (`moved.CUT_MM`)."""
 GAP_MM = 12.0
 """Between two parts of a region hair goes on, as far as compositing lets it."""
 BEYOND_MM = 4.0
@@ -52,7 +55,7 @@ STRANDS_OVER_MM, EDGE_OVER_MM = 2.0, 4.0
 """Along the hairline over which level and place are averaged (standard deviations): single strands are no edge, and the
 line keeps its course."""
 WIDENS = 0.6
-"""Behind the front the move is that of its neighbourhood, as wide (standard deviation) as this part of the depth: where
+"""Behind the front hair moves as its neighbourhood does, as wide (standard deviation) as this part of the depth: where
 the front turns, only the roots follow it, and the strands behind lie as they lay."""
 DEPTHS_MM = (0.0, 4.0, 8.0, 16.0, 32.0)
 """At which that is computed."""
@@ -69,7 +72,8 @@ class Rays:
     shift_px: Array
     """By how much it is to begin nearer."""
     behind_px: Array
-    """(DEPTHS_MM, RAYS), how far what lies so deep behind the new front is moved."""
+    """(DEPTHS_MM, RAYS), how far what lies so deep behind the new front is moved: at the front no less than `shift_px`,
+    behind it as its neighbourhood."""
     joined: Array
     """0 where the region does not join it, 1 elsewhere."""
 
@@ -105,8 +109,9 @@ class Rays:
         deep = np.where(ends.any(axis=1), radii[ends.argmax(axis=1)], radii[-1]) - own - BACKGROUND_MM / mm
         room = _no_steeper(np.maximum(deep, LEAST_ROOM_PX), STEEPEST * along_px)
         room, shift, joins = (_calm(of, CALM_MM * per_mm) for of in (room, shift, joined.astype(np.float64)))
-        behind = [np.minimum(shift, _calm(shift, WIDENS * depth * per_mm)) for depth in DEPTHS_MM[1:]]
-        return cls(own, room, shift, np.stack([shift, *behind]), joins)
+        gentle = _calm(-_no_steeper(-shift, GENTLE * along_px), CALM_MM * per_mm)
+        behind = [np.minimum(gentle, _calm(gentle, WIDENS * depth * per_mm)) for depth in DEPTHS_MM[1:]]
+        return cls(own, room, shift, np.stack([gentle, *behind]), joins)
 
     def at(self, values: Array, angle: Floats, row: Floats | None = None) -> Floats:
         """Values of the rays, (RAYS,) or (rows, RAYS), at angles and rows (h, w)."""
@@ -118,7 +123,7 @@ class Rays:
         return np.asarray(found, dtype=np.float32)
 
     def move_at(self, angle: Floats, depth_mm: Floats) -> Floats:
-        """(h, w), how far what lies at an angle and so deep behind the new front was moved."""
+        """(h, w), how far what lies at an angle and so deep behind the new front is moved."""
         return self.at(
             self.behind_px, angle, np.interp(depth_mm, DEPTHS_MM, np.arange(len(DEPTHS_MM))).astype(np.float32)
         )
