@@ -264,6 +264,22 @@ def test_declines_when_the_little_hair_there_is_would_have_to_come_again_and_aga
     assert refused.value.reason is GrowthReason.NO_OWN_HAIR
 
 
+@pytest.mark.parametrize(("below_mm", "grows"), [(15.0, True), (50.0, False)])
+def test_declines_a_region_far_from_all_hair(below_mm: float, grows: bool, job: GrowthJob) -> None:
+    """As the top of a head with hair over the ears alone; there is plenty of it, and none tells of that place."""
+    scale = px_per_mm(job.scene)
+    top = min(point.y_px for point in painted_facts().hairline.points)
+    angle = np.linspace(0, 2 * np.pi, 40)
+    outline = np.array([CANVAS_PX / 2, top + below_mm * scale]) + 16 * np.column_stack([np.cos(angle), np.sin(angle)])
+    apart = replace(job, region=region_of(job.scene, outline), front=outline)
+    if grows:
+        assert (grown(apart) != job.scene.rgb).any(axis=2)[deep(apart, 2.0)].all()
+        return
+    with pytest.raises(GrowthUnavailableError) as refused:
+        grown(apart)
+    assert refused.value.reason is GrowthReason.NO_OWN_HAIR
+
+
 def test_has_nothing_to_do_in_an_empty_region(job: GrowthJob) -> None:
     with pytest.raises(GrowthUnavailableError) as refused:
         grown(replace(job, region=np.zeros_like(job.region)))

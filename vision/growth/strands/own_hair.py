@@ -23,6 +23,9 @@ LEAST_OWN_MM2 = 150.0
 """Less hair than this has too few places to take texture from: a strip of 30 × 5 mm over each ear is more."""
 LEAST_SHARE = 0.2
 """Less than this part of the region's own area would have to come again everywhere."""
+FAR_MM, MOST_FAR = 30.0, 0.5
+"""Where more than this part of the region lies further from all own hair, nobody knows what hair would look like there:
+a wreath round a bald head tells nothing of its top. Of receded fronts next to nothing does."""
 BEHIND_MM = (3.0, 8.0)
 """How full hair is behind its edge is seen there: nearer every edge is soft, further away hair lies over hair."""
 OCTAVES_PX = (0.7, 1.4, 2.8)
@@ -55,7 +58,7 @@ class OwnHair:
 
 
 def look_at_hair(rgb: RgbImage, coarse: Coarse, looks: Looks) -> OwnHair:
-    """Raises `GrowthUnavailableError` (NO_OWN_HAIR) when there is too little to learn from."""
+    """Raises `GrowthUnavailableError` (NO_OWN_HAIR) when there is too little to learn from, or only far away."""
     likely = coarse.hair > LIKELY
     cells = max(1, round(EDGE_MM / coarse.mm))
     kernel = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * cells + 1, 2 * cells + 1))
@@ -66,6 +69,8 @@ def look_at_hair(rgb: RgbImage, coarse: Coarse, looks: Looks) -> OwnHair:
     sure = inner & (coarse.region < 0.01) & (hairiness > HAIR_COLOURED)
     if float(sure.sum()) < max(LEAST_OWN_MM2 / coarse.mm**2, LEAST_SHARE * float(coarse.region.sum())):
         raise GrowthUnavailableError(GrowthReason.NO_OWN_HAIR, "hardly any hair is to be seen")
+    if float(coarse.region[distance_mm(sure, coarse.mm) > FAR_MM].sum()) > MOST_FAR * float(coarse.region.sum()):
+        raise GrowthUnavailableError(GrowthReason.NO_OWN_HAIR, "most of the region is far from any hair")
     weight = sure.astype(np.float32)
     grey = _grey(rgb, coarse)
     double_angle = _double_angle(grey, coarse, weight)
