@@ -108,15 +108,19 @@ def demo(out: OutDir = Path("out/demo")) -> None:
 def serve(
     out: OutDir = Path("out"),
     workers: Annotated[int, typer.Option(min=1, max=16, help="How many workers; each holds its own models.")] = 2,
+    *,
+    tls: Annotated[
+        bool, typer.Option("--tls", help="HTTPS for clients, and mutual TLS to the workers, by certificates made anew.")
+    ] = False,
 ) -> None:
     """Run workers and an edge on free loopback ports until interrupted, with lines to copy for curl and buf curl.
 
     While it runs, `serve.json` in the output folder (readable by you alone) holds `url`, `token`, `admin_token`,
-    `edge_pid` and `workers` (`address`, `pid`) for scripts.
+    `edge_pid` and `workers` (`address`, `pid`) for scripts; with `--tls` also `authority`, the file to trust.
     """
     from hairmesh import serve as service
 
-    sys.exit(service.run(out, workers=workers))
+    sys.exit(service.run(out, workers=workers, tls=tls))
 
 
 @app.command()

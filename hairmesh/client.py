@@ -19,8 +19,10 @@ A refusal is an answer, not an exception. Transport failures raise `httpx.HTTPEr
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypedDict, Unpack
 
@@ -142,13 +144,23 @@ class Client:
     the service's choice.
     """
 
-    def __init__(self, url: str, *, timeout_s: float | None = None) -> None:
-        """Raises `ValueError` for a `timeout_s` that the edge would refuse."""
+    def __init__(
+        self, url: str, *, timeout_s: float | None = None, api_key: str | None = None, authority: Path | None = None
+    ) -> None:
+        """`api_key`: where the edge asks for one. `authority`: PEM file of whoever signed the edge's certificate, where
+        the system does not know them. Raises `ValueError` for a `timeout_s` that the edge would refuse.
+        """
         if timeout_s is not None and not 0.001 <= timeout_s <= MAX_TIMEOUT_S:
             raise ValueError(f"timeout_s must be from 0.001 to {MAX_TIMEOUT_S:.0f}")
         self._timeout_s = timeout_s
         # No proxies from the environment: the address given is the one that is asked.
-        self._http = httpx.Client(base_url=url, timeout=(timeout_s or TIMEOUT_S) + ON_THE_WAY_S, trust_env=False)
+        self._http = httpx.Client(
+            base_url=url,
+            timeout=(timeout_s or TIMEOUT_S) + ON_THE_WAY_S,
+            trust_env=False,
+            verify=True if authority is None else ssl.create_default_context(cafile=authority),
+        )
+        self._key = {} if api_key is None else {"x-api-key": api_key}
 
     def measure(
         self,
@@ -244,7 +256,7 @@ class Client:
         """httpx's arguments for a photo with what is wanted, and how long it may take."""
         timeout_s = self._timeout_s or (SLOW_TIMEOUT_S if route in SLOW_ROUTES else TIMEOUT_S)
         form = _form(photo, wanted)
-        form["headers"]["x-request-timeout-ms"] = str(round(timeout_s * 1000))
+        form["headers"] |= {**self._key, "x-request-timeout-ms": str(round(timeout_s * 1000))}
         return {**form, "timeout": timeout_s + ON_THE_WAY_S}
 
 

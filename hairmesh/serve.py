@@ -18,11 +18,11 @@ from hairmesh.wire import ANALYZE_SERVICE, TOKEN_KEY
 CHECK_S = 0.5
 
 
-def run(out: Path, *, workers: int) -> int:
-    """Serve until interrupted, with files in `out`; the exit status."""
+def run(out: Path, *, workers: int, tls: bool = False) -> int:
+    """Serve until interrupted, with files in `out`; the exit status. `tls`: everything is encrypted."""
     console = Console(highlight=False)
     try:
-        with ends_on_signals(), Service(out, workers=workers, console=console) as service:
+        with ends_on_signals(), Service(out, workers=workers, tls=tls, console=console) as service:
             service.run()
     except KeyboardInterrupt:
         console.print("\nserve: stopped")
@@ -36,19 +36,22 @@ def run(out: Path, *, workers: int) -> int:
 class Service:
     """A stack with the files that tell scripts and people how to reach it."""
 
-    def __init__(self, out: Path, *, workers: int, console: Console) -> None:
+    def __init__(self, out: Path, *, workers: int, tls: bool, console: Console) -> None:
         self._out = out
         self._console = console
         self._contact = out / "serve.json"
         self._refuse_second()
-        self._stack = Stack(out / "serve", workers=workers)
+        self._stack = Stack(out / "serve", workers=workers, tls=tls)
         self._grpc_header = self._stack.folder / "grpc_header.local.txt"
         self._portrait = out / "portrait.jpg"
 
     def run(self) -> None:
         """Start everything and watch it; ends with `KeyboardInterrupt`, or `StackError` when the edge is gone."""
         self._stack.start()
-        with self._console.status("workers load their models …"), Client(self._stack.url) as client:
+        with (
+            self._console.status("workers load their models …"),
+            Client(self._stack.url, authority=self._stack.authority) as client,
+        ):
             self._stack.wait_online(client, len(self._stack.workers))
         self._portrait.write_bytes(studio_portrait())
         write_private(self._grpc_header, f"{TOKEN_KEY}: {self._stack.token}\n")
@@ -65,6 +68,7 @@ class Service:
 
     def _contact_details(self) -> dict[str, object]:
         return {
+            **({"authority": str(self._stack.authority)} if self._stack.authority else {}),
             "url": self._stack.url,
             "token": self._stack.token,
             "admin_token": self._stack.admin_token,
@@ -81,12 +85,16 @@ class Service:
         self._say(f"files     {_short(self._contact)} for scripts, logs in {_short(self._stack.folder)}/*.log")
         self._say(f"pool      {_short(console_script('hairmesh'))} status --out {_short(self._out)}")
         self._say("\nMeasure a photo over REST (this one is of a synthetic person):\n")
-        self._say(f"  curl -F image=@{photo} -F lang=en {url}{MEASURE_ROUTE}")
+        certs, trust, both, scheme = self._stack.certs, "", "", "http"
+        if certs:
+            trust, scheme = f"--cacert {_short(certs / 'ca.pem')} ", "https"
+            both = f"{trust}--cert {_short(certs / 'client.pem')} --key {_short(certs / 'client.key')} "
+        self._say(f"  curl {trust}-F image=@{photo} -F lang=en {url}{MEASURE_ROUTE}")
         self._say("\nThe same straight from a worker over gRPC; schema by reflection, password from a private file:\n")
         self._say(
             f"""  (printf '{{"annotate":false,"photo":{{"data":"'; base64 -w0 {photo}; printf '"}}}}') |\n"""
             f"    {_short(console_script('buf'))} curl --protocol grpc -H @{_short(self._grpc_header)} "
-            f"--reflect-header '*' -d @- http://{worker.address}/{ANALYZE_SERVICE}/Measure"
+            f"{both}--reflect-header '*' -d @- {scheme}://{worker.address}/{ANALYZE_SERVICE}/Measure"
         )
         self._say("\nCtrl-C stops everything and removes pictures and passwords.")
 

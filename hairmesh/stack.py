@@ -23,6 +23,7 @@ from typing import IO, Any, Self
 
 import httpx
 
+from hairmesh.certs import AUTHORITY, write_dev
 from hairmesh.child import Child, StackError, console_script
 from hairmesh.client import Client
 from vision import models
@@ -85,8 +86,10 @@ class Stack:
     A context manager: leaving it stops everything that runs and removes configurations and pictures.
     """
 
-    def __init__(self, folder: Path, *, workers: int, cooldown_seconds: float | None = None) -> None:
+    def __init__(self, folder: Path, *, workers: int, cooldown_seconds: float | None = None, tls: bool = False) -> None:
+        """`tls`: HTTPS for clients, and mutual TLS between edge and workers, with certificates made for this start."""
         self.folder = folder.resolve()
+        self.certs = self.folder / "certs" if tls else None
         self._lock: IO[bytes] | None = None
         self.token = secrets.token_urlsafe(24)
         self.admin_token = secrets.token_urlsafe(24)
@@ -95,7 +98,7 @@ class Stack:
         self.workers = [
             self._child(f"worker{number}", "hairmesh-worker", port) for number, port in enumerate(worker_ports, start=1)
         ]
-        self.url = f"http://{self.edge.address}"
+        self.url = f"{'https' if tls else 'http'}://{self.edge.address}"
         self.request_log = self.folder / "request_log.jsonl"
         self._pictures = self.folder / "pictures"
         self._configs: dict[Path, dict[str, Any]] = {
@@ -116,10 +119,17 @@ class Stack:
         for child in self._children:
             child.log_path.unlink(missing_ok=True)
         self.request_log.unlink(missing_ok=True)
+        if self.certs:
+            write_dev(self.certs, force=True)
         for path, config in self._configs.items():
             write_private(path, json.dumps(config, indent=2) + "\n")
         for child in self._children:
             child.start()
+
+    @property
+    def authority(self) -> Path | None:
+        """Whose certificates clients are to trust, PEM; None without TLS."""
+        return self.certs and self.certs / AUTHORITY
 
     def wait_online(self, client: Client, count: int, timeout_s: float = START_TIMEOUT_S) -> float:
         """Wait until `/monitor` counts exactly `count` workers online; returns the seconds it took."""
@@ -160,7 +170,8 @@ class Stack:
         complaints += [worker.wait_stopped(until_s) for worker in self.workers]
         for path in self._configs:
             path.unlink(missing_ok=True)
-        shutil.rmtree(self._pictures, ignore_errors=True)
+        for folder in filter(None, (self._pictures, self.certs)):
+            shutil.rmtree(folder, ignore_errors=True)
         self._lock.close()
         self._lock = None
         return [complaint for complaint in complaints if complaint]
@@ -192,7 +203,12 @@ class Stack:
         self._lock = lock
 
     def _edge_config(self, cooldown_seconds: float | None) -> dict[str, Any]:
+        tls = {
+            "tls": self._pair("edge"),
+            "worker_tls": {"ca": str(self.authority), **self._pair("client")},
+        }
         return {
+            **(tls if self.certs else {}),
             "listen": self.edge.address,
             "public_base_url": self.url,
             "workers": [worker.address for worker in self.workers],
@@ -203,8 +219,12 @@ class Stack:
             "request_log": {"path": str(self.request_log)},
         }
 
+    def _pair(self, role: str) -> dict[str, str]:
+        return {"cert": f"{self.certs}/{role}.pem", "key": f"{self.certs}/{role}.key"}
+
     def _worker_config(self, worker: Child) -> dict[str, Any]:
         return {
+            **({"tls": {**self._pair("worker"), "client_ca": str(self.authority)}} if self.certs else {}),
             "listen": worker.address,
             "accept_passwords": [self.token],
             "health": {

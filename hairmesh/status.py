@@ -57,6 +57,8 @@ class Contact:
 
     url: str
     token: str = field(repr=False)
+    authority: str | None = None
+    """PEM file of whom to trust instead of the system's authorities."""
 
 
 def find(url: str | None, token_file: Path | None, out: Path, *, insecure: bool = False) -> Contact:
@@ -84,7 +86,7 @@ def find(url: str | None, token_file: Path | None, out: Path, *, insecure: bool 
         raise UsageError(f"{source}: holds no admin token: that is one line of printable ASCII")
     if url.startswith("http://") and not is_loopback(host) and not insecure:
         raise UsageError("the token would go over the network in plain text: use https://, or allow it with --insecure")
-    return Contact(url, token)
+    return Contact(url, token, local.get("authority") if url == local.get("url") else None)
 
 
 def _checked(url: str) -> str:
@@ -109,7 +111,8 @@ def _read(token_file: Path) -> str:
 def _local(path: Path) -> dict[str, str]:
     try:
         content = json.loads(path.read_text())
-        return {"url": str(content["url"]), "admin_token": str(content["admin_token"])}
+        told = {"url": str(content["url"]), "admin_token": str(content["admin_token"])}
+        return told | ({"authority": str(content["authority"])} if "authority" in content else {})
     except (OSError, ValueError, KeyError, TypeError):  # not running, or not ours
         return {}
 
@@ -126,7 +129,7 @@ class Asker:
             base_url=contact.url,
             timeout=None,  # noqa: S113  (`_get` limits the whole)
             trust_env=False,
-            verify=ssl.create_default_context() if contact.url.startswith("https://") else True,
+            verify=ssl.create_default_context(cafile=contact.authority) if contact.url.startswith("https://") else True,
             headers={"Authorization": f"Bearer {contact.token}", "Accept-Encoding": "identity"},
         )
 

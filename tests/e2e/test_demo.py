@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import ssl
 import subprocess
 import time
 from pathlib import Path
@@ -90,11 +91,12 @@ def run_printed(pattern: str, text: str) -> dict[str, Any]:
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="one of the printed lines is for curl")
-def test_serve_until_interrupted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+def test_serve_until_interrupted(tmp_path: Path, *, tls: bool) -> None:
     """`serve.json` appears when everything answers, tells the truth, is private, and goes away at the end."""
     contact = tmp_path / "serve.json"
     log = tmp_path / "serve.txt"
-    command = [str(console_script("hairmesh")), "serve", "--workers", "1", "--out", str(tmp_path)]
+    command = [str(console_script("hairmesh")), "serve", "--workers", "1", "--out", str(tmp_path), *["--tls"] * tls]
     with log.open("w") as output, subprocess.Popen(command, stdout=output, stderr=output, cwd=ROOT) as process:
         try:
             until_s = time.monotonic() + 120
@@ -104,20 +106,25 @@ def test_serve_until_interrupted(tmp_path: Path) -> None:
                 time.sleep(0.1)
             assert contact.stat().st_mode & 0o777 == 0o600
             told = json.loads(contact.read_text())
-            assert set(told) == {"url", "token", "admin_token", "edge_pid", "workers"}
+            assert set(told) == {"url", "token", "admin_token", "edge_pid", "workers", *["authority"] * tls}
+            assert told["url"].startswith("https://" if tls else "http://")
+            verify = ssl.create_default_context(cafile=told["authority"]) if tls else True
             (worker,) = told["workers"]
-            answer = httpx.get(f"{told['url']}/monitor", trust_env=False)
+            answer = httpx.get(f"{told['url']}/monitor", trust_env=False, verify=verify)
             assert (answer.status_code, answer.json()["workers_healthy"]) == (200, 1)
             drill = httpx.post(
                 f"{told['url']}/monitor/fault",
                 json={"enabled": True},
                 headers={"x-internal-token": told["token"]},
                 trust_env=False,
+                verify=verify,
             )
             assert drill.status_code == 200
             assert run_printed(r"^  (curl .*)$", log.read_text())["code"] == 0
             described = run_printed(r"^  (\(printf .*\n .*)$", log.read_text())
             assert described["scale"]["source"] == "SCALE_SOURCE_IRIS"
+            seen = [str(console_script("hairmesh")), "status", "--once", "--out", str(tmp_path)]
+            assert worker["address"] in subprocess.run(seen, capture_output=True, text=True, check=True).stdout
             for pid in (told["edge_pid"], worker["pid"]):
                 assert told["token"] not in " ".join(psutil.Process(pid).cmdline())
                 assert told["token"] not in psutil.Process(pid).environ().values()
@@ -126,5 +133,6 @@ def test_serve_until_interrupted(tmp_path: Path) -> None:
             process.wait(timeout=60)
     assert process.returncode == 0, log.read_text()
     assert not contact.exists()
+    assert list(tmp_path.rglob("*.key")) == []
     assert not psutil.pid_exists(told["edge_pid"])
     assert not psutil.pid_exists(worker["pid"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import re
@@ -16,7 +17,19 @@ import structlog
 from edge import reload
 from edge.secrets import WRONG_TOKENS
 from edge.settings import ConfigError, parse
-from tests.edge.rest import CALLS, FEATURES, MEASURE, PASSWORD, SPECIAL_POINTS, FakeMesh, Rest, eventually, serving
+from hairmesh.client import Client
+from tests.edge.rest import (
+    CALLS,
+    FEATURES,
+    MEASURE,
+    PASSWORD,
+    PHOTO,
+    SPECIAL_POINTS,
+    FakeMesh,
+    Rest,
+    eventually,
+    serving,
+)
 
 KEY, OTHER = "7c2e50f1b6c84d0f9a1d", "b94d27b9934d3e08a52e"
 TOKEN = "an-admin-token-of-the-tests"
@@ -73,6 +86,25 @@ async def test_what_is_no_call_needs_none(tmp_path: Path, mesh: FakeMesh) -> Non
     async with with_keys(tmp_path, mesh, entry()) as rest:
         for path, status in (("/monitor", 200), ("/health", 200), ("/docs", 200), ("/api/v1/none", 404)):
             assert (await rest.client.get(path)).status_code == status, path
+
+
+async def test_our_own_client_sends_it_with_calls_alone(tmp_path: Path, mesh: FakeMesh) -> None:
+    seen: list[tuple[str, str | None]] = []
+
+    def call(url: str) -> None:
+        with Client(url, api_key=KEY) as client:
+            client._http.event_hooks["request"].append(
+                lambda sent: seen.append((sent.url.path, sent.headers.get("x-api-key")))
+            )
+            answer = client.measure(PHOTO)
+            assert answer.ok
+            client.picture(answer.data["annotated_image_url"])
+
+    async with with_keys(tmp_path, mesh, entry()) as rest:
+        await asyncio.to_thread(call, f"http://127.0.0.1:{rest.port}")
+    (measured, picture) = seen
+    assert measured == (MEASURE, KEY)
+    assert picture[1] is None
 
 
 async def test_a_key_in_the_query_or_in_the_body_is_none(tmp_path: Path, mesh: FakeMesh) -> None:
