@@ -94,7 +94,7 @@ def test_ratios_of_a_face_seen_from_near_are_given_both_ways() -> None:
 
 @pytest.mark.parametrize("name", ["fifths.right_outer", "fifths.left_outer", "face_width", "temple_width"])
 def test_the_interval_of_a_face_seen_from_near_holds_what_a_portrait_shows(name: str) -> None:
-    """An outer fifth shrinks by a quarter there: more than the depth of its middle says."""
+    """An outer fifth shrinks by more than the depth of its middle says."""
     face = laid()
     selfie, portrait = near(350.0, face), near(PORTRAIT_MM, face)
     assert camera_mm(selfie) < NEAR_MM
