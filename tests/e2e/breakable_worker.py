@@ -170,7 +170,7 @@ def real_models(switch: Switch) -> PipelineLoader:
 
 def run(config: Path, load: PipelineLoader) -> int:
     """Serve until stopped; the exit code."""
-    logs.configure("worker")
+    logs.configure("worker", level=os.environ.get("LOG_LEVEL", "info"))
     configured = settings.load(config, os.environ)
     return asyncio.run(serve(configured, load_pipeline=load, config_path=config, environ=os.environ))
 

@@ -10,6 +10,7 @@ import json
 import os
 import secrets
 import signal
+import ssl
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -59,6 +60,15 @@ class Process:
         self._reader: asyncio.Task[None] | None = None
 
     @property
+    def lines(self) -> Sequence[str]:
+        """All that it has written, its logs and what libraries say."""
+        return self._lines
+
+    def set_environment(self, environment: Mapping[str, str]) -> None:
+        """For its next start."""
+        self._environment = environment
+
+    @property
     def started(self) -> bool:
         """Whether it ever was."""
         return self._process is not None
@@ -93,6 +103,15 @@ class Process:
         said = "\n".join(self._lines[-30:])
         assert found is not None, f"{self.name} never said {name} {fields}, but at last:\n{said}"
         return found
+
+    async def several(self, *wanted: tuple[str, Mapping[str, object]]) -> None:
+        """Until each of these was said, with these fields, after the last line that was awaited; in whatever order."""
+        from_here, last = self._read_up_to, self._read_up_to
+        for name, fields in wanted:
+            self._read_up_to = from_here
+            await self.event(name, **fields)
+            last = max(last, self._read_up_to)
+        self._read_up_to = last
 
     def forget(self) -> None:
         """Let the next `event` be one that was not said yet."""
@@ -193,7 +212,15 @@ class Service:
         self._config = folder / "edge.json"
         self.edge = Process("edge", [str(console_script("hairmesh-edge")), "--config", str(self._config)])
         self.url = f"http://{self._listen}"
-        self.client = httpx.AsyncClient(base_url=self.url, trust_env=False, timeout=120, limits=_NO_LIMITS)
+        self.client = self._client()
+
+    def speak_tls(self, trust: ssl.SSLContext) -> None:
+        """Ask the edge over HTTPS from now on."""
+        self.url = f"https://{self._listen}"
+        self.client = self._client(trust)
+
+    def _client(self, trust: ssl.SSLContext | bool = True) -> httpx.AsyncClient:
+        return httpx.AsyncClient(base_url=self.url, verify=trust, trust_env=False, timeout=120, limits=_NO_LIMITS)
 
     def add_worker(
         self,
@@ -231,8 +258,8 @@ class Service:
         await asyncio.gather(*(worker.start() for worker in self.workers))
         await self.start_edge(**edge_config)
 
-    async def start_edge(self, **edge_config: object) -> None:
-        """Start the edge alone and wait until every worker is online."""
+    async def start_edge(self, *, online: int | None = None, **edge_config: object) -> None:
+        """Start the edge alone and wait until so many workers are online: every one, unless `online` says otherwise."""
         values: dict[str, object] = {
             "listen": self._listen,
             "workers": [worker.address for worker in self.workers],
@@ -245,7 +272,16 @@ class Service:
         write_private(self._config, json.dumps(values))
         await self.edge.start()
         await self.edge.event("edge_ready")
-        await self.until_online(len(self.workers))
+        await self.until_online(len(self.workers) if online is None else online)
+
+    def change_edge(self, **values: object) -> None:
+        """Rewrite its configuration."""
+        write_private(self._config, json.dumps(json.loads(self._config.read_text()) | values))
+
+    def change_worker(self, number: int, **values: object) -> None:
+        """Rewrite that of one, counted from 0."""
+        path = self.folder / f"worker{number + 1}.json"
+        write_private(path, json.dumps(json.loads(path.read_text()) | values))
 
     async def stop(self) -> None:
         """End whatever runs."""
