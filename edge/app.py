@@ -110,9 +110,12 @@ def create_app(
     picture_url = f"{settings.picture_base_url}{serve.PATH}"
     calls = Calls(mesh, store, in_force, picture_url, comment_every_s)
     gate = Gate(in_force)
+    access = Access(in_force, gate)
     monitor = Monitor(mesh, store, local.vision, in_force, gate)
     stats = Stats()
-    exposition = EdgeMetrics(mesh, stats, store, local.vision, monitor, in_force, request_log).exposition()
+    exposition = EdgeMetrics(
+        mesh, stats, store, local.vision, monitor, in_force, request_log, gate, access, certificates
+    ).exposition()
     tracing = Tracing.to(settings.tracing.otlp_endpoint)
     admin = Admin(mesh, local.vision, in_force, monitor, stats=stats, exposition=exposition, gate=gate)
     recent = RecentErrors()
@@ -150,7 +153,7 @@ def create_app(
         request_log=request_log,
         recent=recent,
         stats=stats,
-        admit=Access(in_force, gate).admit,
+        admit=access.admit,
         calls=_plain_calls(app),
         trace=None if tracing is None else tracing.tell,
     )

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from edge.api_keys import Access
+from edge.certificates import Certificates
 from edge.images.store import ImageStore
 from edge.local.thread import LocalThread
 from edge.monitor import Monitor
@@ -17,6 +19,7 @@ from edge.pool.endpoint import State
 from edge.pool.events import Cause
 from edge.reload import InForce
 from edge.request_log import RequestLog
+from edge.secrets import Door, Finding, Gate
 from edge.stats import Stats
 from edge.upstream.tally import FAST, SLOW, MeshFigures
 from hairmesh.metrics import Exposition, Kind, Metric, Values, table
@@ -98,6 +101,24 @@ TABLE = table(
     Metric("hairmesh_configuration_version", Kind.GAUGE, "Counts the configurations that were in force."),
     Metric("hairmesh_configuration_refused", Kind.GAUGE, "Whether the file, as it is now, is wrong and not in force."),
     Metric("hairmesh_request_log_lost_total", Kind.COUNTER, "Lines of the request log that could not be written."),
+    Metric(
+        "hairmesh_tokens_refused_total",
+        Kind.COUNTER,
+        "Requests without a token that is good, by what it would have opened and what was wrong.",
+        ("door", "why"),
+    ),
+    Metric(
+        "hairmesh_api_key_requests_total",
+        Kind.COUNTER,
+        "Requests with an API key, by its name and whether its limit took them: `taken` or `limited`.",
+        ("key", "result"),
+    ),
+    Metric(
+        "hairmesh_certificate_expires_timestamp_seconds",
+        Kind.GAUGE,
+        "When our own certificates in force stop to be valid, by the configuration's key: `tls`, `worker_tls`.",
+        ("key",),
+    ),
 )
 
 
@@ -119,6 +140,9 @@ class EdgeMetrics:
     monitor: Monitor
     in_force: InForce
     request_log: RequestLog
+    gate: Gate
+    access: Access
+    certificates: Certificates
 
     def exposition(self) -> Exposition:
         """What Prometheus reads."""
@@ -187,6 +211,16 @@ class EdgeMetrics:
             "hairmesh_configuration_version": {(): in_force.version},
             "hairmesh_configuration_refused": {(): bool(in_force.problems)},
             "hairmesh_request_log_lost_total": {(): self.request_log.lost},
+            "hairmesh_tokens_refused_total": {
+                (str(door), str(why)): self.gate.refused[door, why]
+                for door in Door
+                for why in Finding
+                if why is not Finding.GOOD
+            },
+            "hairmesh_api_key_requests_total": {**self.access.requests},
+            "hairmesh_certificate_expires_timestamp_seconds": {
+                (key,): moment.timestamp() for key, moment in self.certificates.expires_at.items()
+            },
         }
 
 

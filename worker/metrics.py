@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hairmesh.metrics import Exposition, Kind, Metric, Values, table
 from hairmesh.wire import ANALYZE_SERVICE
+from worker.certificates import PortCertificate
 from worker.health.checks import DEPENDENCY_PREFIX, CheckState
 from worker.health.monitor import HealthMonitor
 from worker.runner import Runner
@@ -38,6 +39,12 @@ TABLE = table(
         ("check",),
     ),
     Metric("hairmesh_dependency_up", Kind.GAUGE, "Whether a server of `health.deps` answers as it should.", ("dep",)),
+    Metric(
+        "hairmesh_certificate_expires_timestamp_seconds",
+        Kind.GAUGE,
+        "When the certificate of the port stops to be valid, by the configuration's key: `tls`.",
+        ("key",),
+    ),
 )
 
 
@@ -48,6 +55,7 @@ class WorkerMetrics:
     tally: Tally
     runner: Runner
     monitor: HealthMonitor
+    certificate: PortCertificate | None
 
     def exposition(self) -> Exposition:
         """What Prometheus reads."""
@@ -75,4 +83,7 @@ class WorkerMetrics:
                 for check in health.checks
                 if check.name.startswith(DEPENDENCY_PREFIX)
             },
+            "hairmesh_certificate_expires_timestamp_seconds": (
+                {("tls",): self.certificate.validity.expires_at.timestamp()} if self.certificate else {}
+            ),
         }

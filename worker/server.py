@@ -160,7 +160,7 @@ class Worker:
             tally=tally,
             collector=self._collector,
         )
-        self._exposition = WorkerMetrics(tally, self._runner, self._monitor).exposition()
+        self._exposition = WorkerMetrics(tally, self._runner, self._monitor, self._certificate).exposition()
         book = StatusBook(
             identity=self.identity, engine=self._engine, runner=self._runner, monitor=self._monitor, clock=clock
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import AsyncIterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from openapi_schema_validator import OAS31Validator
 
 from edge.metrics import TABLE
 from edge.pool import events as ev
+from hairmesh import certs, pem
 from hairmesh.stack import free_ports
 from tests.edge.rest import (
     EJECTED,
@@ -31,6 +33,7 @@ from tests.fakes.scrape import Scrape
 
 TOKEN = "an-admin-token-of-the-test"
 ADMIN = {"Authorization": f"Bearer {TOKEN}"}
+WHERE_CONFIGURED = {"hairmesh_api_key_requests_total", "hairmesh_certificate_expires_timestamp_seconds"}
 
 
 @pytest.fixture
@@ -172,8 +175,34 @@ async def test_every_row_of_the_table_is_shown(rest: Rest, mesh: FakeMesh) -> No
     mesh.tally.attempt_ended("Measure", ev.Code.OK, 0.2)
     await rest.measure()
     shown = (await scrape(rest)).names
-    for name in TABLE:
+    for name in TABLE.keys() - WHERE_CONFIGURED:
         assert {name, f"{name}_count"} & shown, name
+
+
+async def test_refused_tokens_keys_and_certificates_are_shown(tmp_path: Path, mesh: FakeMesh) -> None:
+    made = certs.Authority(certs.LOCAL_HOSTS)
+    client = made.sign("client")
+    for name, content in (("ca", made.certificate), ("cert", client.certificate), ("key", client.key)):
+        (tmp_path / name).write_bytes(content)
+    key = "7c2e50f1b6c84d0f9a1d"
+    entry = {"name": "clinic-a", "sha256": sha256(key.encode()).hexdigest(), "requests_per_minute": 1, "burst": 1}
+    worker_tls = {name: str(tmp_path / name) for name in ("ca", "cert", "key")}
+    more: dict[str, Any] = {"admin_tokens": [TOKEN], "api_keys": [entry], "worker_tls": worker_tls}
+    async with serving(tmp_path, mesh, **more) as rest:
+        for headers in ({"X-API-Key": key}, {"X-API-Key": key}, {"X-API-Key": "none"}, {}):
+            await rest.measure(headers=headers)
+        async with asyncio.timeout(30):
+            while (await scrape(rest)).value(
+                "hairmesh_certificate_expires_timestamp_seconds", key="worker_tls"
+            ) is None:
+                pass
+        found = await scrape(rest)
+    assert found.value("hairmesh_api_key_requests_total", key="clinic-a", result="taken") == 1
+    assert found.value("hairmesh_api_key_requests_total", key="clinic-a", result="limited") == 1
+    for why, count in (("missing", 1), ("wrong", 1), ("too_many", 0)):
+        assert found.value("hairmesh_tokens_refused_total", door="api", why=why) == count
+    until = pem.validity(client.certificate).expires_at
+    assert found.value("hairmesh_certificate_expires_timestamp_seconds", key="worker_tls") == until.timestamp()
 
 
 async def test_pictures_are_counted_where_they_are_kept(rest: Rest) -> None:

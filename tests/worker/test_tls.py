@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -15,6 +16,7 @@ from hair.worker.v1.worker_service_pb2_grpc import WorkerServiceStub
 from structlog.typing import EventDict
 
 from hairmesh import certs, renewal
+from tests.fakes.scrape import Scrape
 from tests.worker.fakes import FakePipeline
 from tests.worker.harness import QUICK, TOKEN, settings
 from worker.certificates import PortCertificate
@@ -85,7 +87,8 @@ async def test_replaced_files_are_shown_to_new_connections_while_open_ones_live_
 ) -> None:
     """Here the authority is another one, too, which shows who sees what."""
     tls = {**pems, "client_ca": pems["cert"].with_name("ca.pem")}
-    worker = await Worker.start(settings(tls=tls, listen="localhost:0"), load_pipeline=pipeline.load, thresholds=QUICK)
+    more: dict[str, Any] = {"listen": "localhost:0", "metrics": {"listen": "127.0.0.1:0"}}
+    worker = await Worker.start(settings(tls=tls, **more), load_pipeline=pipeline.load, thresholds=QUICK)
     assert worker._certificate is not None
     before, after = OURS, certs.Authority(certs.LOCAL_HOSTS)
     try:
@@ -98,6 +101,9 @@ async def test_replaced_files_are_shown_to_new_connections_while_open_ones_live_
             await ask(pb.GetStatusRequest(), metadata=TOKEN, timeout=5)
             with pytest.raises(aio.AioRpcError):
                 await status_over(worker.address, client(before, before.sign("client")))
+            shown = await Scrape.of_port(worker.metrics_port)
+            until = worker._certificate.validity.expires_at.timestamp()
+            assert shown.value("hairmesh_certificate_expires_timestamp_seconds", key="tls") == until
             answer = await status_over(worker.address, client(after, after.sign("client")))
             assert answer.status.boot_id == worker.identity.boot_id
             await ask(pb.GetStatusRequest(), metadata=TOKEN, timeout=5)
