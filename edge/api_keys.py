@@ -32,7 +32,7 @@ class Access:
         self._compiled_of: Settings | None = None
         self._keys: Mapping[str, PublicKey] = {}
         """By hash."""
-        self.requests: Counter[tuple[str, str]] = Counter()
+        self.requests: Counter[tuple[str, ...]] = Counter()
         """By name of the key, and whether they were `taken` or `limited`; since the start, for metrics."""
 
     def admit(self, exchange: Exchange) -> None:

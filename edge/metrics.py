@@ -217,7 +217,7 @@ class EdgeMetrics:
                 for why in Finding
                 if why is not Finding.GOOD
             },
-            "hairmesh_api_key_requests_total": {**self.access.requests},
+            "hairmesh_api_key_requests_total": dict[tuple[str, ...], float](self.access.requests),
             "hairmesh_certificate_expires_timestamp_seconds": {
                 (key,): moment.timestamp() for key, moment in self.certificates.expires_at.items()
             },

@@ -32,10 +32,12 @@ def edge(authority: certs.Authority, own: certs.Signed | None = None) -> Securit
     """What an edge is configured with."""
 
     def write(folder: Path) -> ChannelSecurity:
-        files = {"ca": authority.certificate, **({"cert": own.certificate, "key": own.key} if own else {})}
-        for name, content in files.items():
-            (folder / name).write_bytes(content)
-        return ChannelSecurity(**{name: folder / name for name in files})
+        (folder / "ca").write_bytes(authority.certificate)
+        if own is None:
+            return ChannelSecurity(ca=folder / "ca")
+        (folder / "cert").write_bytes(own.certificate)
+        (folder / "key").write_bytes(own.key)
+        return ChannelSecurity(ca=folder / "ca", cert=folder / "cert", key=folder / "key")
 
     return write
 
