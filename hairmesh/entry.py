@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 
@@ -12,3 +13,10 @@ def end_in_order_when_told() -> None:
     """
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda _number, _frame: sys.exit(0))
+
+
+def keep_grpc_quiet() -> None:
+    """Keep what gRPC's C core says off standard error, unless `GRPC_VERBOSITY` is set: it is no JSON, and comes with
+    every handshake that fails, four times a second. To be called before gRPC is imported.
+    """
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")

@@ -258,7 +258,7 @@ class Service:
         await asyncio.gather(*(worker.start() for worker in self.workers))
         await self.start_edge(**edge_config)
 
-    async def start_edge(self, *, online: int | None = None, **edge_config: object) -> None:
+    async def start_edge(self, online: int | None = None, /, **edge_config: object) -> None:
         """Start the edge alone and wait until so many workers are online: every one, unless `online` says otherwise."""
         values: dict[str, object] = {
             "listen": self._listen,

@@ -99,9 +99,7 @@ async def test_tls_between_all_of_them_what_is_wrong_is_told_apart_and_certifica
     await asyncio.gather(*(worker.start() for worker in service.workers))
     named = {name: str(made.folder / f"client.{name[:4].replace('cert', 'pem')}") for name in ("cert", "key")}
     edge = {"cert": str(made.folder / "edge.pem"), "key": str(made.folder / "edge.key")}
-    await service.start_edge(
-        online=2, tls=edge, worker_tls={"ca": ca, **named}, admin_tokens=["an-admin-token-of-the-test"]
-    )
+    await service.start_edge(2, tls=edge, worker_tls={"ca": ca, **named}, admin_tokens=["an-admin-token-of-the-test"])
 
     wrong = {
         expired.address: "probe: UNAVAILABLE its certificate has expired",
@@ -131,6 +129,7 @@ async def test_tls_between_all_of_them_what_is_wrong_is_told_apart_and_certifica
             assert await made.is_newest(service.url.removeprefix("https://"), "edge")
             await load.more(4 * CLIENTS)
     assert load.failed == []
+    assert len(service.edge.lines) == len(service.edge.records), "every line is JSON, whatever fails"
     assert [change for worker in good for change in service.changes(worker)[1:]] == []
 
 
