@@ -52,7 +52,7 @@ CANCELS = 10
 STORM_EDGES, STORM_IMPATIENT, STORM_PATIENT = 3, 100, 24
 QUEUED_S = 0.3
 """After which a call that was sent has its place in the edge's queue."""
-POOL = {"health_check": {"cooldown_seconds": 1, "cooldown_max_seconds": 1}}
+POOL: dict[str, Any] = {"health_check": {"cooldown_seconds": 1, "cooldown_max_seconds": 1}}
 """The defaults, but a worker that failed is soon back for the next round."""
 CAUSES = {"said": signal.SIGTERM, "killed": signal.SIGKILL, "frozen": signal.SIGSTOP}
 

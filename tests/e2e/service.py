@@ -253,7 +253,7 @@ class Service:
         self.workers.append(worker)
         return worker
 
-    async def start(self, **edge_config: object) -> None:
+    async def start(self, **edge_config: Any) -> None:
         """Start everything and wait until every worker is online."""
         await asyncio.gather(*(worker.start() for worker in self.workers))
         await self.start_edge(**edge_config)
