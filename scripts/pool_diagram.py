@@ -47,7 +47,7 @@ def words_of(module: ModuleType, owner: str = "") -> Mapping[str, str]:
     words = {}
     for statement, following in pairwise(body):
         if isinstance(statement, ast.AnnAssign):
-            target = statement.target
+            target: ast.expr = statement.target
         elif isinstance(statement, ast.Assign):
             target = statement.targets[0]
         else:
@@ -60,7 +60,9 @@ def words_of(module: ModuleType, owner: str = "") -> Mapping[str, str]:
 
 def numbers() -> Mapping[str, str]:
     """By name: every default and every constant of `edge.pool.config`, as it is written in prose."""
-    found = {name: value for name, value in vars(config).items() if name.isupper() and isinstance(value, (int, float))}
+    found: dict[str, object] = {
+        name: value for name, value in vars(config).items() if name.isupper() and isinstance(value, (int, float))
+    }
     for settings in SETTINGS.values():
         found |= {each.name: each.default for each in fields(settings)}
     return {name: plain(value) for name, value in found.items()}
