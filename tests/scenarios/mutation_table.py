@@ -234,9 +234,9 @@ WORKER = (
     ),
     Mutation(
         "a-password-fits-by-its-beginning",
-        "worker/passwords.py",
-        "hmac.compare_digest(token, accepted) for token",
-        "accepted.startswith(token) for token",
+        "hairmesh/secret.py",
+        "hmac.compare_digest(shown, each) for each in accepted",
+        "each.startswith(shown) for each in accepted",
         f"{PASSWORDS}test_only_the_exact_bytes_fit",
     ),
 )
