@@ -59,7 +59,8 @@ async def test_workers_and_logs_hear_nothing_of_clients_and_inputs(workers: Make
     seen = [call for worker in two for call in worker.seen]
     assert len(seen) == 2
     for call in seen:
-        assert set(call.metadata) == {wire.TOKEN_KEY, wire.REQUEST_ID_KEY, wire.CALL_ID_KEY, "user-agent"}
+        ours = {wire.TOKEN_KEY, wire.REQUEST_ID_KEY, wire.CALL_ID_KEY, "traceparent"}
+        assert set(call.metadata) == {*ours, "user-agent"}
     assert "192.0.2.7" not in f"{lines} {seen} {mesh.snapshot()}"
 
 
