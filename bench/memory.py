@@ -6,6 +6,10 @@ A real edge and a real worker with the real models. After a warm-up: one photo o
 measure calls of a portrait. `edge_rss_mb` and `worker_rss_mb` are the highest resident sizes seen anywhere (the
 worker's decoding children are counted with it), `growth_mb` is the larger growth of the two between the first fifth
 and the last fifth of the calls (medians), in MB of 10^6 bytes.
+
+After all that, and not in these figures: `styles_rss_mb` is the worker's highest size while hair is grown to four
+styles on the photo of 40 MP, `edge_local_rss_mb` the edge's once it has loaded models of its own for the first call it
+answers itself.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import io
 import statistics
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -23,7 +28,7 @@ from rich.progress import track
 
 from bench.harness import BenchError, console, emit, table
 from bench.mark_crop import resolve
-from hairmesh.client import Client
+from hairmesh.client import Answer, Client
 from hairmesh.stack import Stack
 
 PERSON = "openpeople/P001"
@@ -77,11 +82,19 @@ class Resident:
                 return
 
 
-def measure(client: Client, photo: bytes) -> None:
-    """One call that must succeed."""
-    answer = client.measure(photo)
+def good(answer: Answer) -> Answer:
+    """The answer; raises `BenchError` for a refusal."""
     if not answer.ok:
-        raise BenchError(f"measure answered {answer.code} {answer.reason}")
+        raise BenchError(f"answered {answer.code} {answer.reason}")
+    return answer
+
+
+def peak_mb(pid: int, call: Callable[[], Answer]) -> float:
+    """Highest size of a process during a call, and right after it."""
+    resident = Resident(pid)
+    good(call())
+    resident.close()
+    return max(resident.peak_mb, resident.now_mb())
 
 
 def main() -> None:
@@ -102,30 +115,36 @@ def main() -> None:
 
             note("started")
             for _ in range(3):
-                measure(client, small)
+                good(client.measure(small))
             note("3 portraits")
-            measure(client, forty)
+            good(client.measure(forty))
             note("40 MP")
             for _ in range(6):
-                measure(client, twelve)
+                good(client.measure(twelve))
             note("12 MP x 6")
             series: dict[str, list[float]] = {who: [] for who in resident}
             for _ in track(range(args.calls), "measuring", console=console, transient=True):
-                measure(client, small)
+                good(client.measure(small))
                 for who, each in resident.items():
                     series[who].append(each.now_mb())
             note(f"{args.calls} portraits")
             for each in resident.values():
                 each.close()
+            styles_mb = peak_mb(stack.workers[0].pid, lambda: client.styles(forty, seed=1))
+            edge_local_mb = peak_mb(stack.edge.pid, lambda: client.features(small))
     fifth = max(1, args.calls // 5)
     growth = {who: statistics.median(s[-fifth:]) - statistics.median(s[:fifth]) for who, s in series.items()}
     rows.append(["growth over the calls", *(f"{growth[who]:+.1f}" for who in resident)])
+    rows.append(["styles of 40 MP", "", f"({styles_mb:.0f})"])
+    rows.append(["a call of the edge's own", f"({edge_local_mb:.0f})", ""])
     table("Resident size, MB: now (highest so far)", ["after", *resident], rows)
     emit(
         {
             "edge_rss_mb": resident["edge"].peak_mb,
             "worker_rss_mb": resident["worker"].peak_mb,
             "growth_mb": max(growth.values()),
+            "styles_rss_mb": styles_mb,
+            "edge_local_rss_mb": edge_local_mb,
         }
     )
 
