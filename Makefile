@@ -6,7 +6,9 @@ MAKEFLAGS += --no-print-directory
 
 bin := .venv/bin
 # bench/NAME.py, in this order; each prints its figures.
-benches := edge_overhead measure memory quality parsing growth dispatch health pool_scale simulate
+benches := edge_overhead measure calls memory quality parsing growth dispatch health pool_scale simulate
+# As many at once as there are processors, and no more than have memory for the models; a file's tests stay together.
+side_by_side := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | awk -F'\t' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -28,7 +30,7 @@ lint: setup ## ruff, formatting, strict types, protos
 	scripts/gen_protos.sh --check
 
 test: lint ## lint and all tests but the long ones
-	$(bin)/pytest -m "not long"
+	$(bin)/pytest $(side_by_side) -m "not long"
 
 test-long: test ## the same and the tests that take minutes
 	$(bin)/pytest -m long
