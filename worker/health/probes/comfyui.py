@@ -4,6 +4,9 @@ Over HTTP it counts nothing. What only work changes is which prompt runs, which 
 torch holds on an accelerator, which breathes with every node and step. A growing queue is no movement. Inside one
 prompt a diffusion node may be still for two minutes and a model load for five; which of the two runs cannot be seen
 from outside, so the longer patience holds.
+
+`vision.growth.comfyui_answers` reads the same routes for jobs of its own, and leaves out what it cannot read: a job is
+lost at worst. Here a wrong reading restarts somebody's server, so what is not wholly understood is not judged at all.
 """
 
 from __future__ import annotations
