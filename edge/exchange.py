@@ -55,7 +55,7 @@ class Exchange:
         self.headers = Headers(scope=scope)
         self.method: str = scope["method"]
         self.peer: str = (scope["client"] or ("",))[0]
-        """Address of the other end of the connection; in no log."""
+        """Address of the other end of the connection; in no log, unless a wrong token came from there."""
         self.route: str | None = None
         """Path as declared, never as sent: a path that no route has may hold anything."""
         given = self.headers.getlist("x-request-id")

@@ -9,6 +9,7 @@ from pathlib import Path
 import grpc
 import pytest
 
+from edge.pool.config import HealthCheckConfig
 from edge.upstream.channel import ChannelSecurity
 from hairmesh import certs
 from tests.edge.upstream.conftest import MakeDriver, until
@@ -85,7 +86,8 @@ async def test_the_cause_stands_in_the_evidence(tmp_path: Path, driver: MakeDriv
     worker = FakeWorker(credentials=credentials)
     await worker.start()
     try:
-        mesh = await driver(worker.address, security=security(tmp_path))
+        at_once = HealthCheckConfig(unhealthy_threshold=1)
+        mesh = await driver(worker.address, security=security(tmp_path), health=at_once)
         await until(lambda: mesh.snapshot().endpoints[0].state == "NOT_SERVING")
         (endpoint,) = mesh.snapshot().endpoints
         assert (endpoint.cause, endpoint.evidence) == ("unreachable", f"probe: UNAVAILABLE {says}")
