@@ -80,8 +80,11 @@ class Certificates:
 
     async def look(self, *, asked: bool = False) -> None:
         """Take over what was replaced, warn of what expires; who asks hears at once of what is wrong."""
-        if self._hanging is not None and not self._hanging.done():
-            return
+        if self._hanging is not None:
+            if not self._hanging.done():
+                return
+            self._hanging.exception()  # whatever came of it, it is asked again
+            self._hanging = None
         with suppress(TimeoutError):
             for key, files in _files(self._in_force.settings).items():
                 if files.named:

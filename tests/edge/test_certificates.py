@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -15,7 +16,7 @@ import pytest
 import structlog
 from structlog.typing import EventDict
 
-from edge import reload
+from edge import certificates, reload
 from edge.certificates import Certificates
 from edge.reload import InForce
 from edge.settings import parse
@@ -198,4 +199,35 @@ async def test_when_they_expire_is_there_for_metrics(tmp_path: Path, mesh: FakeM
     put(tmp_path, AUTHORITY.sign("client", valid=(NOW, later)), "client")
     await watched.look()
     assert watched.expires_at == {"worker_tls": later}
+    watched.close()
+
+
+async def test_a_disk_that_hangs_delays_nobody_and_is_asked_once(
+    tmp_path: Path, mesh: FakeMesh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, AUTHORITY.sign("client"), "client")
+    (tmp_path / "ca.pem").write_bytes(AUTHORITY.certificate)
+    content = {
+        "workers": ["127.0.0.1:1"],
+        "shared_password": "x",
+        "worker_tls": {"ca": str(tmp_path / "ca.pem"), **named(tmp_path, "client")},
+    }
+    watched = Certificates(InForce(parse(json.dumps(content).encode())), None, mesh.reconfigure)
+    answers, asked = threading.Event(), []
+
+    def hangs(paths: tuple[Path, ...]) -> bytes:
+        asked.append(paths)
+        answers.wait()
+        return renewal.digest(paths)
+
+    monkeypatch.setattr(certificates, "digest", hangs)
+    monkeypatch.setattr(certificates, "ANSWER_S", 0.05)
+    for _ in range(3):
+        await watched.look()
+    assert len(asked) == 1
+    answers.set()
+    async with asyncio.timeout(20):
+        while not watched.expires_at:
+            await watched.look()
+            await asyncio.sleep(0)
     watched.close()
