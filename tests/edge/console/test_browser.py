@@ -266,6 +266,7 @@ async def test_everybody_can_use_it_on_every_screen(browser: Browser, rest: Rest
             assert [(each["id"], [node["target"] for node in each["nodes"]]) for each in told] == [], where
             assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), where
 
+        await expect(page.get_by_role("textbox")).to_be_visible()
         await is_usable("entrance")
         await visitor.enter()
         await expect(page.locator("code", has_text="BUSY")).to_be_visible()
