@@ -91,6 +91,43 @@ if ! "$python" scripts/installed.py project; then
   "$python" scripts/installed.py --record project
 fi
 
+# --- Monitoring ------------------------------------------------------------------------------------------------------------------
+# Prometheus and its own, for the tests of the alerts: unpacked into .venv and not installed, since their packages start services. Without
+# them these tests are skipped.
+monitoring_programs=(prometheus promtool prometheus-alertmanager amtool prometheus-blackbox-exporter)
+
+monitoring_missing() {
+  local program
+  for program in "${monitoring_programs[@]}"; do
+    [ -x ".venv/bin/$program" ] || command -v "$program" >/dev/null || return 0
+  done
+  return 1
+}
+
+fetch_monitoring() { # into the folder $1
+  (cd "$1" && apt-get download -qq -o APT::Sandbox::User=root prometheus prometheus-alertmanager prometheus-blackbox-exporter)
+}
+
+update_lists() {
+  if [ "$(id -u)" = 0 ]; then apt-get update -qq; else sudo -n apt-get update -qq; fi
+}
+
+unpack_monitoring() { # into .venv/bin, by way of the folder $1
+  local package
+  fetch_monitoring "$1" 2>/dev/null || { update_lists && fetch_monitoring "$1"; } || return
+  for package in "$1"/*.deb; do
+    dpkg-deb -x "$package" "$1/root" || return
+  done
+  cp "${monitoring_programs[@]/#/$1/root/usr/bin/}" .venv/bin/
+}
+
+if monitoring_missing && command -v apt-get >/dev/null; then
+  say "unpacking Prometheus, Alertmanager and the blackbox exporter into .venv/bin (150 MB), for tests"
+  work=$(mktemp -d)
+  unpack_monitoring "$work" || say "they could not be had: the tests that need them are skipped"
+  rm -rf "$work"
+fi
+
 # --- Models ----------------------------------------------------------------------------------------------------------------------
 .venv/bin/hairmesh models fetch
 

@@ -56,6 +56,11 @@ class Process:
             self.process.kill()
         await self.process.communicate()
 
+    async def restart(self) -> None:
+        """Kill it, and wait until another serves at its port."""
+        await self.__aexit__()
+        await self.__aenter__()
+
     async def measure(self, photo: bytes) -> httpx.Response:
         """One measure call."""
         return await self.client.post("/api/v1/face/measure", files={"image": ("p.jpg", photo)})

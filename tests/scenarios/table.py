@@ -42,6 +42,7 @@ PASSWORDS = "tests/worker/test_passwords.py::"
 SECRETS = "tests/edge/test_secrets.py::"
 SECURITY = "tests/e2e/test_security.py::"
 DISK_CHECK = "tests/worker/health/test_disk.py::"
+ALERTS = "tests/deploy/test_alerts.py::"
 
 
 SCENARIOS = (
@@ -646,6 +647,36 @@ _REPORTS_OF_SERVING = (
             "tests/edge/local/test_engine.py::test_b88_whatever_comes_in_a_plain_jpeg_goes_out",
             "tests/edge/local/test_engine.py::test_b88_it_is_upright_reduced_and_holds_nothing_but_pixels",
             "tests/edge/local/test_llm.py::test_what_goes_wrong_has_a_name",
+        ),
+    ),
+    Row(
+        "B89",
+        "Health JSON says healthy=false with status 200: simple monitors stay green.",
+        "No worker online is 503, for whoever reads the status alone, and 200 again at its end. Why is in `/admin/pool`.",
+        (
+            f"{ALERTS}test_an_outage_is_told_and_its_end_a_blink_is_not_a_drill_says_so",
+            f"{DEPENDENCY}test_25_a_required_one_takes_all_out_by_their_own_word_and_all_are_back_with_it",
+            "tests/edge/test_monitor.py::test_monitor",
+        ),
+    ),
+    Row(
+        "B91",
+        "A flapping alert: only the first firing is sent when no resolved is sent between.",
+        "The end of an outage is sent within half a minute, so that a second one is told again; one outage is told once"
+        " an hour.",
+        (
+            f"{ALERTS}test_b91_b92_outages_in_real_time",
+            f"{ALERTS}test_an_outage_is_told_and_its_end_a_blink_is_not_a_drill_says_so",
+        ),
+    ),
+    Row(
+        "B92",
+        "An alert resolves itself while the fault goes on.",
+        "Silence is no recovery: what was known stays when nobody probes, over restarts of Prometheus and of the edge."
+        " Nobody probing is an alert of its own.",
+        (
+            f"{ALERTS}test_b91_b92_outages_in_real_time",
+            "tests/deploy/test_monitoring_files.py::test_rules",
         ),
     ),
     Row(
