@@ -82,7 +82,7 @@ class Setting:
         """Wait until exactly this has been told of outages and drills."""
         receiver = self.monitoring.receiver
         await self.monitoring.until_told(lambda _: len(receiver.of(DOWN)) >= len(notices), within_s)
-        assert receiver.of(DOWN) == list(notices)
+        assert receiver.of(DOWN) == list(notices), receiver.notices
 
     async def pass_by(self, seconds: float) -> None:
         """Let so much of production's time go by, in which something must not happen."""
