@@ -92,32 +92,34 @@ if ! "$python" scripts/installed.py project; then
 fi
 
 # --- Monitoring ------------------------------------------------------------------------------------------------------------------
-# Prometheus and its own, for the tests of the alerts: unpacked into .venv and not installed, since their packages start services. Without
-# them these tests are skipped.
+# Prometheus and its own, for the tests of the alerts: unpacked into .venv and not installed, since their packages start services. Debian's
+# Alertmanager reads two files at a place of its own. Without them these tests are skipped.
 monitoring_programs=(prometheus promtool prometheus-alertmanager amtool prometheus-blackbox-exporter)
+alertmanager_words=(/usr/share/prometheus/alertmanager/{default,email}.tmpl)
 
 monitoring_missing() {
   local program
   for program in "${monitoring_programs[@]}"; do
     [ -x ".venv/bin/$program" ] || command -v "$program" >/dev/null || return 0
   done
-  return 1
+  [ ! -e "${alertmanager_words[0]}" ] || [ ! -e "${alertmanager_words[1]}" ]
 }
 
 fetch_monitoring() { # into the folder $1
   (cd "$1" && apt-get download -qq -o APT::Sandbox::User=root prometheus prometheus-alertmanager prometheus-blackbox-exporter)
 }
 
-update_lists() {
-  if [ "$(id -u)" = 0 ]; then apt-get update -qq; else sudo -n apt-get update -qq; fi
+privileged() {
+  if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
 }
 
 unpack_monitoring() { # into .venv/bin, by way of the folder $1
   local package
-  fetch_monitoring "$1" 2>/dev/null || { update_lists && fetch_monitoring "$1"; } || return
+  fetch_monitoring "$1" 2>/dev/null || { privileged apt-get update -qq && fetch_monitoring "$1"; } || return
   for package in "$1"/*.deb; do
     dpkg-deb -x "$package" "$1/root" || return
   done
+  privileged install -D -m 644 -t "${alertmanager_words[0]%/*}" "${alertmanager_words[@]/#/$1/root}" || return
   cp "${monitoring_programs[@]/#/$1/root/usr/bin/}" .venv/bin/
 }
 
