@@ -45,9 +45,9 @@ GROWN_REASONS: Mapping[str, Text] = {
         "The hairline is hidden. Move bangs, hat or hand away, so that the whole forehead shows.",
     ),
     "NO_OWN_HAIR": Text(
-        "照片中可见的本人头发太少，无法取得发色和纹理，请换一张露出更多头发的照片",
-        "Too little of the person's own hair is in the photo to take colour and texture from. Use a photo that shows "
-        "more of it.",
+        "要长发的区域附近可见的本人头发太少，无法取得发色和纹理，请换一张露出更多头发的照片，或选择离头发更近的区域",
+        "Too little of the person's own hair is near the region to take colour and texture from. Use a photo that "
+        "shows more of it, or a region nearer to it.",
     ),
     "NOT_CONVINCING": Text(
         "效果图已生成，但未通过真实度检验，不予展示；可换一张照片、另一个 seed 或调整区域后再试",

@@ -117,10 +117,10 @@ unpack_monitoring() { # into .venv/bin, by way of the folder $1
   local package
   fetch_monitoring "$1" 2>/dev/null || { privileged apt-get update -qq && fetch_monitoring "$1"; } || return
   for package in "$1"/*.deb; do
-    dpkg-deb -x "$package" "$1/root" || return
+    dpkg-deb -x "$package" "$1/unpacked" || return
   done
-  privileged install -D -m 644 -t "${alertmanager_words[0]%/*}" "${alertmanager_words[@]/#/$1/root}" || return
-  cp "${monitoring_programs[@]/#/$1/root/usr/bin/}" .venv/bin/
+  privileged install -D -m 644 -t "${alertmanager_words[0]%/*}" "${alertmanager_words[@]/#/$1/unpacked}" || return
+  cp "${monitoring_programs[@]/#/$1/unpacked/usr/bin/}" .venv/bin/
 }
 
 if monitoring_missing && command -v apt-get >/dev/null; then

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 from collections.abc import Iterator
@@ -25,10 +26,11 @@ class SmallDisk:
         return self.path / "ballast"
 
     def fill(self, *, leave_bytes: int = 0) -> None:
-        """Take all the space but `leave_bytes`, at once."""
+        """Take all the space but `leave_bytes`, at once; looks again while somebody else takes of it meanwhile."""
         with self._ballast.open("ab") as file:
-            room = os.fstatvfs(file.fileno())
-            os.posix_fallocate(file.fileno(), file.tell(), room.f_bavail * room.f_frsize - leave_bytes)
+            while (left_bytes := _free_bytes(file.fileno()) - leave_bytes) > 0:
+                with _unless_full():
+                    os.posix_fallocate(file.fileno(), os.fstat(file.fileno()).st_size, left_bytes)
 
     def free(self) -> None:
         """Give it back."""
@@ -37,6 +39,21 @@ class SmallDisk:
     def remount(self, how: str) -> None:
         """`ro` or `rw`."""
         subprocess.run(["mount", "-o", f"remount,{how}", self.path], check=True)
+
+
+def _free_bytes(descriptor: int) -> int:
+    room = os.fstatvfs(descriptor)
+    return room.f_bavail * room.f_frsize
+
+
+@contextmanager
+def _unless_full() -> Iterator[None]:
+    """Pass over that there was less room than looked for."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
 
 
 @contextmanager
