@@ -64,7 +64,7 @@ class Walk:
         return page
 
     def _measurement(self, answer: Answer) -> None:
-        figure = self._picture("measure", answer.data["annotated_image_url"], "measured", "courts, fifths, hairline")
+        figure = self._picture("measure", answer.data["annotated_image_url"], "measured", "thirds, fifths, hairline")
         text = "The numbers stand in the terminal."
         self._section(Section("Facial measurement", _post(api.MEASURE_ROUTE), text, [figure], wide=True))
 
@@ -206,7 +206,8 @@ class Walk:
 
     def _section(self, section: Section) -> None:
         self._sections.append(section)
-        count = f"{len(section.figures)} pictures" if section.figures else f"{len(section.rows)} values"
+        number, noun = (len(section.figures), "picture") if section.figures else (len(section.rows), "value")
+        count = f"{number} {noun}{'s' * (number != 1)}"
         self._console.print(f"{section.title}: {section.text} {count}.", soft_wrap=True, markup=False)
 
 

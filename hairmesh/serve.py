@@ -81,6 +81,7 @@ class Service:
         workers = ", ".join(f"{worker.address} (pid {worker.pid})" for worker in self._stack.workers)
         photo = _short(self._portrait)
         self._say(f"edge      {url} (pid {self._stack.edge.pid}): /docs, /monitor, /health")
+        self._say(f"console   {url}/console, by the admin_token in {_short(self._contact)}")
         self._say(f"workers   {workers}")
         self._say(f"files     {_short(self._contact)} for scripts, logs in {_short(self._stack.folder)}/*.log")
         self._say(f"pool      {_short(console_script('hairmesh'))} status --out {_short(self._out)}")
