@@ -5,13 +5,13 @@
 The region comes from the design alone. Of each person three pictures are made at height `low`, of those designs that
 leave most to fill, and the call's own default: four styles at natural height. A receded head is made of one portrait
 by taking the hair above the forehead away and leaving it at the sides. The canvas has two megapixels. Every finished
-picture is proved as the service does it (`vision.growth.proof`), against the person's own hair. The figures are of the
-pictures that passed and would be shown; `not_convincing` counts the others, `not_grown` those of which the backend said
-that it cannot, and `…_made` are of all that were made. `texture_ratio` is the worse of two: the mean distance of cells
-of grown hair to the nearest cells of own hair, divided by the same distance of own hair near by, cut out in the
-region's shape and compared with the hair around that; once of strand directions (total variation), once of gradient
-strengths (Bray-Curtis). `seconds` is the backend alone. `outside_changed_pixels` is counted in the PNG of the answer,
-decoded, against the photo, reduced anew, further from the region than anything may be painted.
+picture is proved as the service does it (`vision.growth.proof`), against the person's own hair. The figures are of all
+`pictures` that were made, whether they would be shown or not: `not_convincing` of them would not, and `…_shown` leave
+those out; `not_grown` counts the jobs of which the backend said that it cannot. `texture_ratio` is the worse of two:
+the mean distance of cells of grown hair to the nearest cells of own hair, divided by the same distance of own hair near
+by, cut out in the region's shape and compared with the hair around that; once of strand directions (total variation),
+once of gradient strengths (Bray-Curtis). `seconds` is the backend alone. `outside_changed_pixels` is counted in the PNG
+of the answer, decoded, against the photo, reduced anew, further from the region than anything may be painted.
 
 The proof itself is put to the test on every job: the fakes of `bench.growth_controls` must fail it (`controls_passed`
 counts those that do not), though a parser is fooled by all of them: theirs calls all of the region hair. The person's
@@ -352,27 +352,27 @@ def figures(tally: Tally) -> dict[str, float | int | None]:
         known = [value for edge in edges if edge is not None and (value := getattr(edge, number)) is not None]
         return statistics.median(known) if known else None
 
-    edges = [one.evidence.edge for one in shown]
-    own_edges = [one.evidence.own_edge for one in shown]
-    shares = [one.evidence.proof.hair_share for one in shown]
+    edges = [one.evidence.edge for one in grown]
+    own_edges = [one.evidence.own_edge for one in grown]
+    shares = [one.evidence.proof.hair_share for one in grown]
     return {
         "hair_share_mean": statistics.mean(shares),
         "hair_share_min": min(shares),
-        "hair_share_min_made": min(one.evidence.proof.hair_share for one in grown),
+        "hair_share_min_shown": min(one.evidence.proof.hair_share for one in shown),
         "edge_mm_median": median_of(edges, "distance_mm"),
         "edge_width_mm_median": median_of(edges, "width_mm"),
         "edge_whole_width_mm_median": median_of(edges, "whole_width_mm"),
         "own_edge_width_mm_median": median_of(own_edges, "width_mm"),
         "own_edge_whole_width_mm_median": median_of(own_edges, "whole_width_mm"),
-        "delta_e_max": max(one.evidence.proof.delta_e for one in shown),
-        "delta_e_max_made": max(one.evidence.proof.delta_e for one in grown),
-        "texture_ratio_max": max(one.texture_ratio for one in shown),
-        "texture_ratio_max_made": max(one.texture_ratio for one in grown),
-        "texture_ratio_median": statistics.median(one.texture_ratio for one in shown),
-        "foreign_max": max((one.evidence.foreign for one in shown if one.evidence.foreign is not None), default=None),
-        "repetition_max": max(one.evidence.repetition for one in shown),
+        "delta_e_max": max(one.evidence.proof.delta_e for one in grown),
+        "delta_e_max_shown": max(one.evidence.proof.delta_e for one in shown),
+        "texture_ratio_max": max(one.texture_ratio for one in grown),
+        "texture_ratio_max_shown": max(one.texture_ratio for one in shown),
+        "texture_ratio_median": statistics.median(one.texture_ratio for one in grown),
+        "foreign_max": max((one.evidence.foreign for one in grown if one.evidence.foreign is not None), default=None),
+        "repetition_max": max(one.evidence.repetition for one in grown),
         "outside_changed_pixels": sum(one.outside_changed_pixels for one in grown),
-        "pictures": len(shown),
+        "pictures": len(grown),
         "not_convincing": len(grown) - len(shown),
         "not_grown": len(tally.refused),
         "controls": len(tally.controls),
