@@ -36,9 +36,10 @@ _BEGINNING = re.compile(r'\{\s*"')
 _TAG = re.compile(r"<[^<>]*>")
 _MARKUP = str.maketrans("", "", "<>[]{}`*_#|\\~")
 _LINK = re.compile(
-    r"://|\b(?:about|blob|data|file|ftp|javascript|mailto|sms|tel|vbscript):|\w\.[a-z]{2}|\d\.\d+\.\d", re.IGNORECASE
+    r"://|script:|(?<![a-z])(?:about|blob|data|file|ftp|mailto|sms|tel):|\w\.[a-z]{2}|\d\.\d+\.\d", re.IGNORECASE
 )
-"""What makes a word a link, or something that programs turn into one: a scheme, a name with a dot, an address."""
+"""What makes a word a link, or something that programs turn into one: a scheme, a name with a dot, an address. A scheme
+also begins behind a digit or a Chinese character; but a profile is no file."""
 
 
 class UnusableAnswerError(Exception):

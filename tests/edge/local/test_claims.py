@@ -7,7 +7,7 @@ import time
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from edge.local.claims import (
@@ -105,6 +105,8 @@ def test_only_classes_of_the_table_pass() -> None:
         ("right\u202eleft \u200bzero\ufeff", "right left zero"),
         ("javascript:alert(1) www.evil.example ok", "ok"),
         ("see https:\\//evil.example/x ok", "see ok"),
+        ("0javascript:alert(1) 脸javascript:x 看tel:110 ok", "ok"),
+        ("profile: straight, metadata: none", "profile: straight, metadata: none"),
         ("www*.evil.example java|script:alert(1) ht~tps:/`/x ok", "ok"),
         ("evil.example/pay a@mail.example 10.0.0.1/x ok", "ok"),
         ("看https://evil.example/x 脸型端正", "脸型端正"),
@@ -144,6 +146,7 @@ PIECES = st.sampled_from(
 
 
 @given(st.one_of(st.text(max_size=600), st.lists(PIECES | st.characters(), max_size=300).map("".join)))
+@example("0javascript:")
 def test_any_text_comes_out_as_one_plain_line(text: str) -> None:
     shown = plain(text)
     assert len(shown) <= REMARK_MAX_CHARACTERS
