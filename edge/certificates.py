@@ -99,7 +99,9 @@ class Certificates:
         try:
             if what is not Look.LEAVE:
                 await self._take_over(key, watched)
-                if watched.renewal.judge(now):
+                # Replaced while it was read: the next look takes the rest over, and tells of it.
+                as_seen = await self._read(partial(digest, files.named)) == now
+                if as_seen and watched.renewal.judge(now):
                     log.info("certificate_renewed", key=key, expires_at=_told(watched.validity))
             elif watched.validity is None and files.cert:
                 await self._see_first(watched, files.cert, files.key)

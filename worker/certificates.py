@@ -89,6 +89,8 @@ class PortCertificate:
                 self._renewal.judge(now)
                 log.error("certificate_refused", problem=str(error))  # noqa: TRY400  (no fault of ours)
         else:
+            if digest(self._paths) != now:
+                return  # replaced while it was read: the next look takes over what is there then, and tells of it
             self._renewal.judge(now)
             self._news.append(fresh)
             self.validity = validity

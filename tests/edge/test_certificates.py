@@ -202,6 +202,27 @@ async def test_when_they_expire_is_there_for_metrics(tmp_path: Path, mesh: FakeM
     watched.close()
 
 
+async def test_files_that_change_while_they_are_read_are_told_of_once(tmp_path: Path, mesh: FakeMesh) -> None:
+    put(tmp_path, AUTHORITY.sign("client"), "client")
+    (tmp_path / "ca.pem").write_bytes(AUTHORITY.certificate)
+    worker_tls = {"ca": str(tmp_path / "ca.pem"), **named(tmp_path, "client")}
+    content = {"workers": ["127.0.0.1:1"], "shared_password": "x", "worker_tls": worker_tls}
+    last = AUTHORITY.sign("client")
+
+    async def reconfigure(*_: object) -> None:
+        put(tmp_path, last, "client")
+
+    watched = Certificates(InForce(parse(json.dumps(content).encode())), None, reconfigure)
+    put(tmp_path, AUTHORITY.sign("client"), "client")
+    with structlog.testing.capture_logs() as logs:
+        await watched.look()
+        assert events(logs, "certificate_renewed") == []
+        for _ in range(3):
+            await watched.look()
+    assert len(events(logs, "certificate_renewed")) == 1
+    watched.close()
+
+
 async def test_a_disk_that_hangs_delays_nobody_and_is_asked_once(
     tmp_path: Path, mesh: FakeMesh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
