@@ -1,4 +1,4 @@
-"""docs/scenarios.md out of tests/scenarios/table.py; `--check` says whether it is current and all tests it names exist.
+"""docs/scenarios.md out of tests/scenarios/table/; `--check` says whether it is current and all tests it names exist.
 
 Exit status 1 with --check: the page is stale, a row has no test, or a test that is named does not exist.
 """
@@ -20,7 +20,7 @@ from tests.scenarios.table import REPORTS, SCENARIOS  # noqa: E402
 
 HEAD = """# Scenarios and reports, and the tests that stand for them
 
-Made by `scripts/scenario_table.py` from `tests/scenarios/table.py`; a test holds that it is current and that every test
+Made by `scripts/scenario_table.py` from `tests/scenarios/table/`; a test holds that it is current and that every test
 named here exists. `python -m tests.scenarios.mutations` breaks the code in a copy, one behaviour at a time, and shows
 that the test named for it fails.
 """

@@ -1,1 +1,1 @@
-"""Incidents that operators of such pools reported, on loopback; `table.py` says which test stands for which."""
+"""Incidents that operators of such pools reported, on loopback; `table` says which test stands for which."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.scenarios.table import (
+from tests.scenarios.table.files import (
     CALLS,
     CHECKS,
     CLOCKS,
