@@ -13,6 +13,7 @@ fast, `total_over_forward` the same over one forward; `<stage>_ms` are medians.
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import time
 from collections import defaultdict
@@ -21,7 +22,6 @@ from collections.abc import Callable
 import cv2
 import mediapipe as mp
 import numpy as np
-import onnxruntime
 import simplejpeg
 from mediapipe.tasks.python import BaseOptions
 from mediapipe.tasks.python.vision import FaceLandmarker, FaceLandmarkerOptions
@@ -36,6 +36,9 @@ from vision.pipeline import Pipeline
 from vision.png import encode_png
 from vision.runtime import INPUT_NAME
 from vision.types import Lang, MeasureOptions, MeasureResult, Stage
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # see vision.runtime
+import onnxruntime
 
 PERSON = "openpeople/P001"
 MAX_FORWARDS = 3

@@ -1,4 +1,9 @@
-"""Runs the face parser: onnxruntime on a CPU, torch in half precision on a GPU."""
+"""Runs the face parser: onnxruntime on a CPU, torch in half precision on a GPU.
+
+The official builds of onnxruntime (1.29 and later) report to their maker, and note an id of the machine in the user's
+cache folder, unless the environment says otherwise before they are loaded: programs that handle patients' faces have no
+such conversations.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +14,14 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
 
 from vision import parser_form
 from vision.errors import ModelError
 from vision.models import ModelFiles
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+import onnxruntime
 
 Device = Literal["auto", "cpu", "cuda"]
 

@@ -51,6 +51,8 @@ class Process:
     def __init__(self, name: str, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
         self.name = name
         self.records: list[Record] = []
+        self.cwd = ROOT
+        """Where it starts."""
         self._lines: list[str] = []
         self._arguments = arguments
         self._environment = environment or {}
@@ -85,7 +87,7 @@ class Process:
         self._process = await asyncio.create_subprocess_exec(
             *tether,
             *self._arguments,
-            cwd=ROOT,
+            cwd=self.cwd,
             env={**os.environ, **self._environment},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import socket
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -59,3 +63,11 @@ def test_mediapipe_is_offline(detector: LandmarkDetector) -> None:
     """All of its native calls run on one thread of its own, made together with the detector."""
     with pytest.raises(PermissionError):
         detector._landmarker._lib._executor.submit(open_socket).result()
+
+
+def test_onnxruntime_does_not_report_to_its_maker(tmp_path: Path) -> None:
+    """When it does, it notes an id of the machine as soon as it is loaded."""
+    environment = {name: value for name, value in os.environ.items() if name not in {"CI", "ORT_DISABLE_TELEMETRY"}}
+    environment |= {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    subprocess.run([sys.executable, "-c", "import vision.runtime"], env=environment, check=True)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
