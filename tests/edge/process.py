@@ -14,16 +14,24 @@ import httpx
 from tests.fakes.worker import PASSWORD
 
 ROOT = Path(__file__).parents[2]
+SHORT_GRACE = """
+from edge import __main__, command
+command.GRACE_S = {}
+__main__.main()
+"""
+"""The same program, but for that."""
 
 
 class Process:
     """One that runs inside `async with`; killed at its end, unless it has ended."""
 
-    def __init__(self, folder: Path, *workers: str, **changes: Any) -> None:
+    def __init__(self, folder: Path, *workers: str, grace_s: int | None = None, **changes: Any) -> None:
+        """`grace_s`: how long running requests may take after SIGTERM, if not as long as in production."""
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = int(probe.getsockname()[1])
         self.folder = folder
+        self._program = ["-m", "edge"] if grace_s is None else ["-c", SHORT_GRACE.format(grace_s)]
         config = {
             "listen": f"127.0.0.1:{self.port}",
             "workers": workers,
@@ -37,9 +45,10 @@ class Process:
         self.config_path.chmod(0o600)
 
     async def __aenter__(self) -> Process:
-        arguments = ["-W", "error", "-m", "edge", "--config", str(self.config_path)]
         self.process = await asyncio.create_subprocess_exec(
-            sys.executable, *arguments, cwd=ROOT, stderr=asyncio.subprocess.PIPE
+            *(sys.executable, "-W", "error", *self._program, "--config", str(self.config_path)),
+            cwd=ROOT,
+            stderr=asyncio.subprocess.PIPE,
         )
         assert self.process.stderr is not None
         self.said: list[dict[str, Any]] = []

@@ -16,16 +16,20 @@ from hair.analysis.v1 import growth_pb2
 
 from tests.edge.rest import (
     ANNOTATED,
+    CALLS,
+    FEATURES,
     GROW,
     MEASURE,
     PASSWORD,
     PHOTO,
+    SPECIAL_POINTS,
     FakeMesh,
     Rest,
     eventually,
     failed,
     grown_region,
     picture,
+    serving,
 )
 
 
@@ -198,27 +202,32 @@ async def test_b18_a_masks_base64_damaged_on_the_way(rest: Rest, growing: FakeMe
     assert growing.calls == []
 
 
-@pytest.mark.parametrize("content_type", ["image/png", "application/json", "text/html"])
+@pytest.mark.parametrize("route", [*CALLS, FEATURES, SPECIAL_POINTS])
 async def test_b52_pictures_as_bodies_stay_out_of_logs(
-    rest: Rest, content_type: str, capfd: pytest.CaptureFixture[str]
+    rest: Rest, route: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     body = b"\x89PNG SENTINEL" + os.urandom(5_000_000)
+    types = ("image/png", "application/json", "text/html", "multipart/form-data; boundary=SENTINEL")
     with structlog.testing.capture_logs() as logs:
-        response = await rest.client.post(MEASURE, content=body, headers={"Content-Type": content_type})
-    assert response.status_code in {413, 415}
+        responses = [await rest.client.post(route, content=body, headers={"Content-Type": each}) for each in types]
+        small = await rest.client.post(route, content=body[:9000], headers={"Content-Type": "application/json"})
+    assert [response.status_code for response in responses] == [415, 413, 415, 413]
+    assert (small.status_code, small.json()["data"]["reason"]) == (400, "BAD_JSON")
     await rest.stop()
     said = "".join(capfd.readouterr()) + json.dumps(logs) + rest.settings.request_log.path.read_text()
-    assert "SENTINEL" not in said + response.text
-    assert len(said) < 2000
+    assert "SENTINEL" not in said + "".join(response.text for response in (*responses, small))
+    assert len(said) < 2000 * (len(types) + 1)
 
 
-async def test_b54_refusals_do_not_repeat_what_was_sent(rest: Rest) -> None:
+async def test_b54_refusals_do_not_repeat_what_was_sent(rest: Rest, capfd: pytest.CaptureFixture[str]) -> None:
     body = {"image": ["SENTINEL" * 1500], "password": "SENTINEL"}
-    response = await rest.client.post(MEASURE, json=body)
+    with structlog.testing.capture_logs() as logs:
+        response = await rest.client.post(MEASURE, json=body)
     assert (response.status_code, response.json()["data"]["details"]["field"]) == (400, "image")
     assert len(response.content) < 1024
     await rest.stop()
-    assert "SENTINEL" not in response.text + rest.settings.request_log.path.read_text()
+    said = "".join(capfd.readouterr()) + json.dumps(logs) + rest.settings.request_log.path.read_text()
+    assert "SENTINEL" not in response.text + said
 
 
 async def test_b55_thirty_clients_leave(rest: Rest, mesh: FakeMesh) -> None:
@@ -262,15 +271,31 @@ async def test_b57_idle_connections_cost_nobody_an_answer(rest: Rest) -> None:
         writer.close()
 
 
+FORGED = {
+    "Host": "evil.example",
+    "X-Forwarded-Proto": "https",
+    "X-Forwarded-Host": "evil.example",
+    "X-Forwarded-Prefix": "/face",
+    "Forwarded": "host=evil.example;proto=https",
+}
+
+
 async def test_b61_addresses_in_answers_come_from_the_configuration(rest: Rest) -> None:
-    headers = {"Host": "evil.example", "X-Forwarded-Proto": "https", "X-Forwarded-Host": "evil.example"}
-    url = (
-        await rest.measure(headers={**headers, "X-Forwarded-Prefix": "/face", "Forwarded": "host=evil.example"})
-    ).json()["data"]["annotated_image_url"]
+    url = (await rest.measure(headers=FORGED)).json()["data"]["annotated_image_url"]
     assert url.startswith(f"http://127.0.0.1:{rest.port}/static/annotations/")
-    response = await rest.client.get("/health/", headers=headers)
+    response = await rest.client.get("/health/", headers=FORGED)
     assert response.status_code == 404
     assert "location" not in response.headers
+
+
+async def test_b61_behind_a_proxy_the_configured_base_counts_even_where_the_proxy_is_trusted(
+    tmp_path: Path, mesh: FakeMesh
+) -> None:
+    base = "https://clinic.example/face"
+    async with serving(tmp_path, mesh, public_base_url=base, trusted_proxies=["127.0.0.1"]) as rest:
+        url = (await rest.measure(headers=FORGED)).json()["data"]["annotated_image_url"]
+        assert url.startswith(f"{base}/static/annotations/")
+        assert (await rest.client.get(url.removeprefix(base))).content == ANNOTATED  # the proxy takes its prefix off
 
 
 async def test_b100_tokens_in_addresses_are_not_kept(rest: Rest, capfd: pytest.CaptureFixture[str]) -> None:

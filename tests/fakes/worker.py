@@ -212,6 +212,11 @@ class FakeWorker:
         """Calls that compute now, with or without a client."""
         return len(self._computing)
 
+    @property
+    def computes_for_nobody(self) -> bool:
+        """Whether the client of the running call has left."""
+        return self._abandoned
+
     # Calls
 
     def _fast(self, method: str) -> Callable[[bytes, Context], object]:
