@@ -37,8 +37,10 @@ from edge.pool.config import PoolConfig
 from edge.recent_errors import RecentErrors
 from edge.reload import ConfigFile, InForce, Reloader, content_hash
 from edge.request_log import RequestLog
+from edge.room import Room
 from edge.routes import Calls
 from edge.secrets import Gate
+from edge.server.crowd import Crowd
 from edge.settings import Settings
 from edge.stats import Stats
 from edge.stream import COMMENT_EVERY_S
@@ -109,6 +111,8 @@ def create_app(
     app = _framework(settings, lifespan)
     picture_url = f"{settings.picture_base_url}{serve.PATH}"
     calls = Calls(mesh, store, in_force, picture_url, comment_every_s)
+    room = Room(in_force)
+    app.state.room, app.state.crowd = room, Crowd()  # for the server: see `edge.command`
     gate = Gate(in_force)
     access = Access(in_force, gate)
     monitor = Monitor(mesh, store, local.vision, in_force, gate)
@@ -155,6 +159,7 @@ def create_app(
         stats=stats,
         admit=access.admit,
         calls=_plain_calls(app),
+        room=room,
         trace=None if tracing is None else tracing.tell,
     )
     return app

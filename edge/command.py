@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import structlog
 import uvicorn
-from starlette.types import ASGIApp
+from fastapi import FastAPI
 from typing_extensions import override
 from uvicorn.lifespan.on import LifespanOn
 
@@ -24,6 +24,7 @@ from edge.app import create_app
 from edge.reload import ConfigFile
 from edge.settings import ConfigError, Settings, check_tls_files, parse
 from edge.tls import HttpsCertificate
+from edge.server.connection import Connection
 from edge.upstream.channel import ChannelSecurityError
 from edge.upstream.driver import Driver
 from hairmesh import __version__, logs, spans
@@ -127,7 +128,12 @@ class _Server(uvicorn.Server):
     """uvicorn on an address that is taken already, which says when it was told to stop."""
 
     def __init__(
-        self, settings: Settings, app: ASGIApp, https: HttpsCertificate | None, listener: socket.socket
+        self,
+        settings: Settings,
+        app: FastAPI,
+        https: HttpsCertificate | None,
+        listener: socket.socket,
+        notify: SystemdNotify | None,
     ) -> None:
         super().__init__(server_config(settings, app, https))
         self.config.load()
@@ -205,7 +211,7 @@ def _wrong_outside(settings: Settings, *, folders: bool) -> Iterator[str]:
             yield f"{key}: {existing} is no folder that can be written"
 
 
-def server_config(settings: Settings, app: ASGIApp, https: HttpsCertificate | None = None) -> uvicorn.Config:
+def server_config(settings: Settings, app: FastAPI, https: HttpsCertificate | None = None) -> uvicorn.Config:
     """How the application is served: one process, nothing believed that a proxy header says."""
     return uvicorn.Config(
         app,
@@ -213,7 +219,7 @@ def server_config(settings: Settings, app: ASGIApp, https: HttpsCertificate | No
         port=settings.port,
         workers=1,
         loop="uvloop",
-        http="httptools",
+        http=partial(Connection, room=app.state.room, crowd=app.state.crowd),  # type: ignore[arg-type]  # called as a class
         ws="none",
         lifespan="on",
         ssl_context_factory=None if https is None else lambda _config, _default: https.context,

@@ -308,7 +308,15 @@ TABLE: Mapping[str, Row] = {
     "BAD_MULTIPART": Row(
         PARAMETER, 400, Text("multipart 请求体格式错误", "The body is not valid multipart/form-data.")
     ),
-    "BODY_INCOMPLETE": Row(PARAMETER, 400, Text("请求体接收超时", "The body did not arrive in time.")),
+    "BODY_INCOMPLETE": Row(
+        PARAMETER,
+        408,
+        Text("请求体接收超时", "The body did not arrive in time."),
+        Text("请检查网络，或缩小图片后再试", "Check the connection, or make the picture smaller, and try again."),
+    ),
+    "HEAD_TOO_LARGE": Row(PARAMETER, 431, Text("请求头过大", "The request's headers are too large.")),
+    "HEAD_LATE": Row(PARAMETER, 408, Text("请求头接收超时", "The request's headers did not arrive in time.")),
+    "BAD_REQUEST": Row(PARAMETER, 400, Text("无效的 HTTP 请求", "This is not a valid HTTP request.")),
     "UNAUTHORIZED": Row(
         PARAMETER,
         401,

@@ -26,6 +26,7 @@ from edge.images.store import StoreError
 from edge.messages import OK, preferred_language
 from edge.recent_errors import RecentErrors
 from edge.request_log import RequestLog
+from edge.room import Room
 from edge.stats import NO_ROUTE, Outcome, Stats
 from edge.upload import ClientGoneError, public_name
 from hairmesh.trace_context import TraceContext
@@ -36,6 +37,8 @@ WATCH_AFTER_S = 0.05
 """Calls that end sooner are not watched for a client that leaves: watching costs as much as a small call."""
 SMALL_BODY_BYTES = 65_536
 """An unread body up to this is read and dropped by the server, and the connection stays open."""
+LINGERS = "lingers"
+"""In the state of a request's scope: its refusal is out, and its connection stays for what is still being sent."""
 LINGER_S = 2.0
 LINGER_BYTES = 8 * 1024 * 1024
 """How much of a larger one is still taken and dropped, so that a client that sends before it reads sees its refusal:
@@ -50,8 +53,11 @@ log = structlog.get_logger()
 class Exchange:
     """What is known of one request; filled in as it goes, written down at its end."""
 
-    def __init__(self, scope: Scope, receive: Receive, *, traced: bool = False) -> None:
-        """`traced`: whether spans are wanted of requests whose clients have nothing against it."""
+    def __init__(self, scope: Scope, receive: Receive, *, room: Room, traced: bool = False) -> None:
+        """`room`: what all bodies share. `traced`: whether spans are wanted of requests whose clients have nothing
+        against it.
+        """
+        self.room = room
         self.headers = Headers(scope=scope)
         self.method: str = scope["method"]
         self.peer: str = (scope["client"] or ("",))[0]
@@ -233,6 +239,7 @@ class _LingeringResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         raw_headers = [*self.raw_headers, (b"connection", b"close")]
+        scope.setdefault("state", {})[LINGERS] = True
         await send({"type": "http.response.start", "status": self.status_code, "headers": raw_headers})
         await send({"type": "http.response.body", "body": self.body, "more_body": True})
         dropped = 0
@@ -309,6 +316,7 @@ class ApiExchanges:
         request_log: RequestLog,
         recent: RecentErrors,
         stats: Stats,
+        room: Room,
         admit: Admit,
         calls: Mapping[tuple[str, str], Endpoint],
         trace: Trace | None = None,
@@ -317,6 +325,7 @@ class ApiExchanges:
         self._request_log = request_log
         self._recent = recent
         self._stats = stats
+        self._room = room
         self._admit = admit
         self._calls = calls
         self._routes = frozenset(path for _method, path in calls)
@@ -327,7 +336,7 @@ class ApiExchanges:
         if scope["type"] != "http" or not scope["path"].startswith(PREFIX):
             await self._app(scope, receive, send)
             return
-        exchange = Exchange(scope, receive, traced=self._trace is not None)
+        exchange = Exchange(scope, receive, room=self._room, traced=self._trace is not None)
         scope.setdefault("state", {})["exchange"] = exchange
         structlog.contextvars.bind_contextvars(request_id=exchange.request_id, trace_id=exchange.trace.context.trace_id)
         in_flight = scope["path"] if scope["path"] in self._routes else NO_ROUTE
@@ -357,10 +366,14 @@ class ApiExchanges:
             return
         exchange.route = scope["path"]
         self._admit(exchange)
-        if scope["query_string"]:
-            _refuse_query(scope["query_string"])
-        response = await endpoint(Request(scope, exchange.receive, send))
-        await response(scope, exchange.receive, send)
+        self._room.enter()
+        try:
+            if scope["query_string"]:
+                _refuse_query(scope["query_string"])
+            response = await endpoint(Request(scope, exchange.receive, send))
+            await response(scope, exchange.receive, send)
+        finally:
+            self._room.leave()
 
 
 async def refusal_of(work: Awaitable[None]) -> ApiError | None:

@@ -31,11 +31,12 @@ async def take_in(exchange: Exchange, kind: type[P], limits: Limits) -> Intake[P
     if not upload.is_supported(content_type):
         raise ApiError("UNSUPPORTED_MEDIA_TYPE")
     exchange.timeout_s()  # a wrong header is refused before the body is read
-    body = await upload.read_body(exchange.receive, exchange.headers, limits.max_body_bytes)
-    given = await upload.parse(content_type, body, kind.shape)
-    parameters = validate(kind, given.parameters)
-    if "image" not in given.files:
-        raise ApiError("MISSING_PARAMETER", {"field": "image", "in_json": upload.in_json("image")})
-    photo = inspect(given.files["image"], limits)
-    mask = inspect_mask(given.files["mask"], photo, limits) if "mask" in given.files else None
-    return Intake(photo, mask, parameters)
+    with exchange.room.body() as room:
+        body = await upload.read_body(exchange.receive, exchange.headers, limits.max_body_bytes, room.take)
+        given = await upload.parse(content_type, body, kind.shape)
+        parameters = validate(kind, given.parameters)
+        if "image" not in given.files:
+            raise ApiError("MISSING_PARAMETER", {"field": "image", "in_json": upload.in_json("image")})
+        photo = inspect(given.files["image"], limits)
+        mask = inspect_mask(given.files["mask"], photo, limits) if "mask" in given.files else None
+        return Intake(photo, mask, parameters)

@@ -10,6 +10,7 @@ import orjson
 
 from edge.calls import DetailValue
 from edge.photo import MIN_SIDE_PX
+from edge.upload import BODY_MIN_BYTES_PER_S
 from edge.words import GROWN_REASONS, STYLES
 
 REQUEST_ID = "3f8a1c0e9b7d4e5fa6b2c1d0e9f8a7b6"
@@ -40,7 +41,9 @@ DETAILS: Mapping[str, Mapping[str, DetailValue]] = {
     "MISSING_PARAMETER": {"field": "image", "in_json": "image_base64"},
     "BAD_JSON": {"problem": "unexpected end of data", "line": 1, "column": 18},
     "BAD_MULTIPART": {"missing": "closing boundary"},
-    "BODY_INCOMPLETE": {"received_bytes": 65_536, "timeout_s": 60.0},
+    "BODY_INCOMPLETE": {"received_bytes": 65_536, "waited_s": 24.0, "min_bytes_per_s": BODY_MIN_BYTES_PER_S},
+    "HEAD_TOO_LARGE": {"max_bytes": 32_768, "max_headers": 100},
+    "HEAD_LATE": {"timeout_s": 15.0},
 }
 """By reason; the others have none."""
 

@@ -24,6 +24,17 @@ class Limits(Section):
     """Long side of pictures in answers, in pixels."""
     rare_formats: frozenset[RareFormat] = frozenset[RareFormat]({"BMP", "TIFF", "HEIF"})
     """Formats that are read beside JPEG, PNG and WebP."""
+    max_uploading_bytes: PositiveInt = 268_435_456
+    """All request bodies together while they arrive and are taken apart; what finds no room is answered 1007 BUSY."""
+    max_connections: Annotated[int, Field(ge=8, le=100_000)] = 1000
+    """Of clients, and requests under `/api/` at once. Beyond it connections without a request are closed, the idlest
+    first, and requests under `/api/` are answered 1007 BUSY; probes and `/monitor` always come in."""
+
+    @model_validator(mode="after")
+    def _check_room(self) -> Self:
+        if self.max_uploading_bytes < self.max_body_bytes:
+            raise ValueError("max_uploading_bytes must not be below max_body_bytes")
+        return self
 
 
 class Static(Section):

@@ -19,6 +19,9 @@ from starlette.types import Message
 
 from edge.exchange import Exchange
 from edge.pool.config import DispatchConfig, PoolConfig
+from edge.reload import InForce
+from edge.room import Room
+from edge.settings import parse
 from edge.stream import News, StreamedAnswer, is_wanted
 from edge.upstream.channel import ChannelSecurity
 from edge.upstream.driver import Driver
@@ -501,7 +504,8 @@ async def test_a_client_that_does_not_read_costs_no_memory() -> None:
         reads.set()
         return {}
 
-    await StreamedAnswer(Exchange(scope, receive), work, 60.0)(scope, receive, send)
+    room = Room(InForce(parse(b'{"workers": ["127.0.0.1:1"], "shared_password": "loopback-secret"}')))
+    await StreamedAnswer(Exchange(scope, receive, room=room), work, 60.0)(scope, receive, send)
     names = [line for line in b"".join(sent).split(b"\n") if line.startswith(b"event")]
     assert names == [b"event: queued", b"event: progress", b"event: result"]
     assert b'"step":999' in sent[1]

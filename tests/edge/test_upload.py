@@ -305,45 +305,92 @@ def receiving(*messages: Message) -> Callable[[], Awaitable[Message]]:
     return receive
 
 
+def roomy(_count: int) -> None:
+    """There is room for everything."""
+
+
 def chunk(body: bytes, more: bool = True) -> Message:
     return {"type": "http.request", "body": body, "more_body": more}
 
 
 async def test_a_body_in_pieces() -> None:
     receive = receiving(chunk(b"ab"), chunk(b""), chunk(b"cd", more=False))
-    assert await read_body(receive, Headers({}), 4) == b"abcd"
+    assert await read_body(receive, Headers({}), 4, roomy) == b"abcd"
 
 
 async def test_reading_stops_where_the_limit_is_crossed() -> None:
     receive = receiving(chunk(b"abc"), chunk(b"de"))
     with pytest.raises(ApiError) as caught:
-        await read_body(receive, Headers({}), 4)
+        await read_body(receive, Headers({}), 4, roomy)
     assert caught.value.details == {"size_bytes": 5, "max_bytes": 4}
 
 
 async def test_a_declared_length_that_is_too_large_is_refused_unread() -> None:
     with pytest.raises(ApiError) as caught:
-        await read_body(receiving(), Headers({"Content-Length": "5"}), 4)
+        await read_body(receiving(), Headers({"Content-Length": "5"}), 4, roomy)
     assert caught.value.reason == "BODY_TOO_LARGE"
 
 
 async def test_a_small_declared_length_is_not_believed() -> None:
     with pytest.raises(ApiError):
-        await read_body(receiving(chunk(b"abcde", more=False)), Headers({"Content-Length": "1"}), 4)
+        await read_body(receiving(chunk(b"abcde", more=False)), Headers({"Content-Length": "1"}), 4, roomy)
 
 
 async def test_a_client_that_leaves_half_way() -> None:
     with pytest.raises(ClientGoneError):
-        await read_body(receiving(chunk(b"ab"), {"type": "http.disconnect"}), Headers({}), 4)
+        await read_body(receiving(chunk(b"ab"), {"type": "http.disconnect"}), Headers({}), 4, roomy)
 
 
 async def test_a_body_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upload, "BODY_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(upload, "BODY_GRACE_S", 0.01)
 
     async def never() -> Message:
         await asyncio.Event().wait()
         raise AssertionError
 
     with pytest.raises(ApiError) as caught:
-        await read_body(never, Headers({}), 4)
+        await read_body(never, Headers({}), 4, roomy)
     assert caught.value.reason == "BODY_INCOMPLETE"
+
+
+async def test_a_body_that_comes_too_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It goes on arriving all the time, and still ends: 20 bytes a turn where a second is to bring 1,000."""
+    monkeypatch.setattr(upload, "BODY_GRACE_S", 0.1)
+    monkeypatch.setattr(upload, "BODY_MIN_BYTES_PER_S", 1000.0)
+
+    async def drips() -> Message:
+        await asyncio.sleep(0.04)
+        return chunk(bytes(20))
+
+    with pytest.raises(ApiError) as caught:
+        await asyncio.wait_for(read_body(drips, Headers({}), 1_000_000, roomy), 20)
+    assert caught.value.reason == "BODY_INCOMPLETE"
+    assert caught.value.row.http_status == 408
+    assert caught.value.details["received_bytes"]
+
+
+async def test_a_body_that_comes_fast_enough_may_take_longer_than_the_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upload, "BODY_GRACE_S", 0.05)
+    monkeypatch.setattr(upload, "BODY_MIN_BYTES_PER_S", 1.0)
+    left = 4
+
+    async def steady() -> Message:
+        nonlocal left
+        left -= 1
+        await asyncio.sleep(0.03)
+        return chunk(bytes(1000), more=left > 0)
+
+    assert len(await read_body(steady, Headers({}), 4000, roomy)) == 4000
+
+
+async def test_bytes_are_told_as_they_arrive_and_reading_ends_where_there_is_no_room() -> None:
+    told: list[int] = []
+
+    def take(count: int) -> None:
+        if sum(told) + count > 5:
+            raise ApiError("BUSY")
+        told.append(count)
+
+    with pytest.raises(ApiError) as caught:
+        await read_body(receiving(chunk(b"abc"), chunk(b"de"), chunk(b"f")), Headers({}), 100, take)
+    assert (caught.value.reason, told) == ("BUSY", [3, 2])

@@ -1,0 +1,1 @@
+"""Connections: what stands between the sockets and the application."""

@@ -1,0 +1,235 @@
+"""One connection of a client: uvicorn's, with limits on what may come before a request is one, and how slowly.
+
+Neither uvicorn nor its parser bounds the head of a request, and neither waits for it with a clock: a header without an
+end filled memory and held the loop. Nothing of this costs a request whose head arrives in one piece more than 2 µs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from starlette.types import Message
+from typing_extensions import override
+from uvicorn import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from edge.errors import ApiError, Details
+from edge.exchange import LINGER_BYTES, LINGER_S, LINGERS, PREFIX, Exchange
+from edge.room import Room
+from edge.server.crowd import Closed, Crowd
+
+MAX_HEAD_BYTES = 32_768
+"""Request line and headers, as sent: four times what common proxies allow."""
+MAX_HEADERS = 100
+HEAD_TIMEOUT_S = 15.0
+"""For a head to arrive: from the connection on, or where one is kept alive, from the head's first byte on."""
+MAX_FRAMING_BYTES = 65_536
+"""What a chunked body may have around its chunks and behind them, and as much again as the body itself."""
+NOT_READING_S = 30.0
+"""A client that took less than `NOT_READING_BYTES` of a waiting answer for so long is gone."""
+NOT_READING_BYTES = 65_536
+"""Also how much of a body that is not wanted may still come after its answer."""
+
+_REASONS: Mapping[Closed, tuple[str, Details]] = {
+    Closed.BAD_REQUEST: ("BAD_REQUEST", {}),
+    Closed.HEAD_TOO_LARGE: ("HEAD_TOO_LARGE", {"max_bytes": MAX_HEAD_BYTES, "max_headers": MAX_HEADERS}),
+    Closed.HEAD_LATE: ("HEAD_LATE", {"timeout_s": HEAD_TIMEOUT_S}),
+}
+"""What the client is told; one that does not read, or has to go for others, is told nothing."""
+
+
+class HeadTooLargeError(Exception):
+    """Carried through the parser: what it is fed goes no further."""
+
+
+class Connection(HttpToolsProtocol):
+    """Made for every connection by the server."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        room: Room,
+        crowd: Crowd,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self._room = room
+        self._crowd = crowd
+        self._in_body = False
+        """Whether the parser stands between a request's head and its end."""
+        self._spent = 0
+        """Bytes that came since it last went on from head to body, or to the next head, less those of the body."""
+        self._verdict = Closed.BAD_REQUEST
+        """What a fault of the parser means."""
+        self._refused = False
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._reading_timer: asyncio.TimerHandle | None = None
+        self.url = b""
+        self.headers = []
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether its client has its refusal and is merely given time to read it."""
+        return self._refused or (self._is_serving and LINGERS in self.cycle.scope["state"])
+
+    @property
+    def _is_serving(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    # What uvicorn calls.
+
+    @override
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._crowd.came(self, self._room.max_connections)
+        self._await_head()
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._crowd.left(self)
+        for timer in (self._head_timer, self._reading_timer):
+            if timer is not None:
+                timer.cancel()
+        self._unset_keepalive_if_required()
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        self._spent += len(data)
+        if self._refused:
+            if self._spent > LINGER_BYTES:
+                self.transport.abort()
+            return
+        super().data_received(data)
+        if self._spent > (MAX_FRAMING_BYTES if self._in_body else MAX_HEAD_BYTES):
+            self._refuse(Closed.BAD_REQUEST if self._in_body else Closed.HEAD_TOO_LARGE)
+        elif self._head_timer is None and not self._is_serving:
+            self._await_head()
+
+    @override
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(self._verdict)
+
+    @override
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._reading_timer is None:
+            self._await_reading()
+
+    @override
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._reading_timer is not None:
+            self._reading_timer.cancel()
+            self._reading_timer = None
+
+    # What the parser calls.
+
+    @override
+    def on_headers_complete(self) -> None:
+        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        if size > MAX_HEAD_BYTES or len(self.headers) > MAX_HEADERS:
+            self._verdict = Closed.HEAD_TOO_LARGE
+            raise HeadTooLargeError
+        self._in_body, self._spent = True, 0
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+        self._crowd.serves(self)
+        super().on_headers_complete()
+
+    @override
+    def on_body(self, body: bytes) -> None:
+        self._spent -= 2 * len(body)
+        super().on_body(body)
+
+    @override
+    def on_message_complete(self) -> None:
+        self._in_body, self._spent = False, 0
+        super().on_message_complete()
+
+    @override
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self._is_serving:
+            self._crowd.waits(self)
+
+    # Our own.
+
+    def give_way(self) -> None:
+        """Be gone at once."""
+        self.transport.abort()
+
+    def _await_head(self) -> None:
+        self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self._head_is_late)
+
+    def _head_is_late(self) -> None:
+        if self._in_body or not self._spent:  # nothing to answer: its answer is out, or it never asked
+            self._crowd.closed[Closed.HEAD_LATE] += 1
+            self.transport.abort()
+        else:
+            self._refuse(Closed.HEAD_LATE)
+
+    def _await_reading(self) -> None:
+        left = self.transport.get_write_buffer_size()
+        self._reading_timer = self.loop.call_later(NOT_READING_S, self._look_at_reading, left)
+
+    def _look_at_reading(self, before: int) -> None:
+        if self.transport.get_write_buffer_size() > before - NOT_READING_BYTES:
+            self._crowd.closed[Closed.NOT_READING] += 1
+            self.transport.abort()
+        else:
+            self._await_reading()
+
+    def _refuse(self, why: Closed) -> None:
+        """Answer, take what is still being sent, so that the answer is seen, and close."""
+        if self._refused:
+            return
+        self._refused = True
+        self._crowd.closed[why] += 1
+        self._unset_keepalive_if_required()
+        began = self._is_serving and self.cycle.response_started
+        if self._is_serving:  # what it asked for before is not to be answered any more
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if began:  # a second answer inside the first would be none
+            self.transport.close()
+            return
+        self.flow.resume_reading()
+        self._spent = 0
+        self.transport.write(self._refusal(why))
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+        self._head_timer = self.loop.call_later(LINGER_S, self.transport.abort)
+
+    def _refusal(self, why: Closed) -> bytes:
+        """The whole answer: the envelope under `/api/`, the short form elsewhere."""
+        error = ApiError(*_REASONS[why])
+        status = error.row.http_status
+        headers = {"Content-Type": "application/json", "Connection": "close", "Cache-Control": "no-store"}
+        if self.url.startswith(PREFIX.encode()):
+            known = self.headers[:MAX_HEADERS]
+            scope = {"type": "http", "method": "", "client": None, "http_version": "1.1", "headers": known}
+            exchange = Exchange(scope, _nothing_more, room=self._room)
+            body = exchange.refusal_envelope(error)
+            headers |= exchange.common_headers()
+        else:
+            body = orjson.dumps({"status": "error", "message": error.message.zh})
+        headers["Content-Length"] = str(len(body))
+        lines = [f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+async def _nothing_more() -> Message:
+    return {"type": "http.disconnect"}
