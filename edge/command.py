@@ -128,12 +128,7 @@ class _Server(uvicorn.Server):
     """uvicorn on an address that is taken already, which says when it was told to stop."""
 
     def __init__(
-        self,
-        settings: Settings,
-        app: FastAPI,
-        https: HttpsCertificate | None,
-        listener: socket.socket,
-        notify: SystemdNotify | None,
+        self, settings: Settings, app: FastAPI, https: HttpsCertificate | None, listener: socket.socket
     ) -> None:
         super().__init__(server_config(settings, app, https))
         self.config.load()
