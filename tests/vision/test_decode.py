@@ -198,6 +198,26 @@ def test_red_ink_stays_red_with_and_without_the_adobe_marker() -> None:
         assert_colour(decode(data).rgb, TOP_LEFT, RED)
 
 
+def test_red_ink_stays_red_where_inks_are_stored_as_ycck() -> None:
+    """What Photoshop writes: brightness and colour of the three inks, black beside them, and 2 in Adobe's marker."""
+    inks = np.asarray(picture().convert("CMYK"))
+    ycc = np.asarray(Image.fromarray(inks[..., :3]).convert("YCbCr"))
+    stored = np.dstack([ycc, 255 - inks[..., 3:]])  # Adobe's black is 0
+    data = bytearray(encoded(Image.fromarray(255 - stored, "CMYK"), "JPEG", quality=95))
+    marker = data.index(b"\xff\xee\x00\x0eAdobe")
+    data[marker + 15] = 2
+    for at, expected in ((TOP_LEFT, RED), (TOP_RIGHT, WHITE), (BOTTOM_RIGHT, BLUE)):
+        assert_colour(decode(bytes(data)).rgb, at, expected)
+
+
+def test_inks_the_wrong_way_round_are_a_negative_and_no_error() -> None:
+    """Nothing in the file says so: it is shown as every viewer shows it."""
+    inks = np.asarray(picture().convert("CMYK"))
+    rgb = decode(encoded(Image.fromarray(255 - inks, "CMYK"), "JPEG")).rgb
+    assert rgb.shape == (240, 300, 3)
+    assert_colour(rgb, TOP_LEFT, (0, 0, 0))
+
+
 def test_an_embedded_profile_is_converted_to_srgb() -> None:
     """Red and green change places in this profile."""
     swapped = swapped_profile()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.scenarios.row import Row
-from tests.scenarios.table.files import DECODE, HARD, PHOTO, REST_REPORTS, UPLOAD, VISION_REPORTS
+from tests.scenarios.table.files import DECODE, HARD, NO_FAULT, PHOTO, REST_REPORTS, UPLOAD, VISION_REPORTS
 
 ROWS = (
     Row(
@@ -26,8 +26,14 @@ ROWS = (
     Row(
         "B04",
         "CMYK comes out as a negative.",
-        "Red stays red, with and without Adobe's marker; pictures in answers are RGB.",
-        (f"{DECODE}test_red_ink_stays_red_with_and_without_the_adobe_marker", HARD),
+        "Red stays red, with and without Adobe's marker, as CMYK and as YCCK; pictures in answers are RGB. A file whose"
+        " inks are the wrong way round comes out as in every viewer: nothing in it says so.",
+        (
+            f"{DECODE}test_red_ink_stays_red_with_and_without_the_adobe_marker",
+            f"{DECODE}test_red_ink_stays_red_where_inks_are_stored_as_ycck",
+            f"{DECODE}test_inks_the_wrong_way_round_are_a_negative_and_no_error",
+            HARD,
+        ),
     ),
     Row(
         "B05",
@@ -65,6 +71,7 @@ ROWS = (
         (
             f"{DECODE}test_truncated_photos_are_damaged_and_never_half_grey",
             f"{DECODE}test_a_png_with_damage_among_its_pixels_is_never_measured",
+            f"{NO_FAULT}test_b68_ten_of_each_in_a_row_and_no_strike",
             HARD,
         ),
     ),
