@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -29,6 +29,10 @@ models_app = typer.Typer(no_args_is_help=True, help="The model files: fetch, ver
 app.add_typer(models_app, name="models")
 certs_app = typer.Typer(no_args_is_help=True, help="Certificates for TLS.")
 app.add_typer(certs_app, name="certs")
+config_app = typer.Typer(
+    no_args_is_help=True, help="The two configuration files: check them, and learn what may stand there."
+)
+app.add_typer(config_app, name="config")
 
 OutDir = Annotated[Path, typer.Option("--out", help="Folder for pictures, logs and the private configuration files.")]
 ModelsDir = Annotated[
@@ -90,6 +94,52 @@ def certs_dev(
     except certs.CertsError as error:
         sys.exit(f"hairmesh certs dev: {error}")
     typer.echo(certs.instructions(out, until))
+
+
+@config_app.command("check")
+def config_check(
+    files: Annotated[list[Path], typer.Argument(help="Files of edges and workers, in any order.")],
+) -> None:
+    """Say whether configuration files are good, whichever server each is for; every complaint names its key.
+
+    Judged by the file alone, anywhere. On its own machine `hairmesh-edge --check` and `hairmesh-worker --check` look at
+    certificates, folders and the environment too. Exit status: 0 all are good, 2 one is not.
+    """
+    from hairmesh import config_command
+
+    sys.exit(config_command.check(files))
+
+
+@config_app.command("schema")
+def config_schema(
+    side: Annotated[
+        Literal["edge", "worker"] | None, typer.Argument(help="Whose file; default: both, by name.")
+    ] = None,
+) -> None:
+    """Print a configuration file's JSON Schema: every key with its meaning, default, unit, bounds.
+
+    Beside what JSON Schema knows: `x-unit`, `x-takes-effect` (`live`, `restart`), `x-environment`. What is secret is
+    `writeOnly`.
+    """
+    from hairmesh import config_command
+
+    sys.exit(config_command.schema(side))
+
+
+@config_app.command("explain")
+def config_explain(
+    key: Annotated[
+        str | None,
+        typer.Argument(help="Such as health_check.cooldown_seconds, a section, or a variable of the environment."),
+    ] = None,
+) -> None:
+    """Say what a key means: its unit, bounds, default, whether a change needs a restart. Without KEY: all of them.
+
+    Exit status 2: there is no such key; the message says what may have been meant.
+    """
+    from hairmesh import config_command
+
+    sys.exit(config_command.explain(key))
 
 
 @app.command()

@@ -16,6 +16,14 @@ MAX_BYTES = 1024 * 1024
 MAX_COMPLAINTS = 20
 """So many of what is wrong with one file are told, one line each; then only how many more there are."""
 
+NO_SUCH_KEY = "there is no such key"
+WORDS = {
+    "extra_forbidden": NO_SUCH_KEY,
+    "unexpected_keyword_argument": NO_SUCH_KEY,
+    "missing": "must be given",
+}
+"""What edge and worker say instead of pydantic, by its type of error."""
+
 
 class ConfigFileError(Exception):
     """It cannot be used; the message says why, and never a value: it could be a password."""

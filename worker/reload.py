@@ -11,6 +11,9 @@ import structlog
 from worker.passwords import Passwords
 from worker.settings import Settings, SettingsError, parse, read
 
+LIVE = frozenset({"accept_passwords"})
+"""Keys of the file whose changes are in force at the next look; all others wait for the next start."""
+
 log = structlog.stdlib.get_logger("worker.reload")
 
 
@@ -79,7 +82,7 @@ class PasswordReload:
         others = [
             key
             for key in Settings.model_fields
-            if key != "accept_passwords" and getattr(changed, key) != getattr(self._present, key)
+            if key not in LIVE and getattr(changed, key) != getattr(self._present, key)
         ]
         if others:
             log.warning("config_change_needs_restart", keys=others)

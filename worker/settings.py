@@ -41,6 +41,11 @@ LEAST_DIFFUSION_STALL_S = 30.0
 class SettingsError(Exception):
     """The configuration cannot be used; the message says which key and why, never its value."""
 
+    def __init__(self, *complaints: str, origin: str = "") -> None:
+        """`complaints`: each with its key; `origin`: the file that holds it."""
+        super().__init__((f"{origin}: " if origin else "") + "; ".join(complaints))
+        self.complaints = complaints
+
 
 def _for_metadata(password: SecretStr) -> SecretStr:
     if problem := password_problem(password.get_secret_value()):
@@ -66,12 +71,29 @@ def _checked_address(listen: str) -> str:
     return listen
 
 
+def _at_least_one(passwords: tuple[SecretStr, ...]) -> tuple[SecretStr, ...]:
+    if not passwords:
+        raise ValueError("at least one is needed")
+    return passwords
+
+
 Password = Annotated[SecretStr, AfterValidator(_for_metadata)]
+Passwords = Annotated[
+    tuple[Password, ...], AfterValidator(_at_least_one), Field(json_schema_extra={"minItems": 1})
+]  # a minimal length would count the good ones alone, and complain beside each bad one
 FilePath = Annotated[Path, AfterValidator(_expanded)]
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
+    """What stands below a key says what it means (`hairmesh config explain`)."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+    )
 
 
 class TlsSettings(_Section):
@@ -181,7 +203,7 @@ class HealthSettings(_Section):
     """Servers this worker relies on."""
     canary_max_age_seconds: PositiveFloat = 30.0
     """The canary runs when its last good answer is older, s."""
-    stall_after_seconds: Mapping[Stage, PositiveFloat] = Field(default_factory=dict)
+    stall_after_seconds: Mapping[Stage, PositiveFloat] = {}
     """How long a stage may be still, s, by name of the stage, instead of the built-in limits. Not of `diffusion_queue`:
     who waits in a queue never counts as stalled."""
 
@@ -241,7 +263,7 @@ class Settings(_Section):
 
     listen: str = "0.0.0.0:28187"
     """Host and port; port 0 takes a free one and logs it."""
-    accept_passwords: tuple[Password, ...] = Field(min_length=1)
+    accept_passwords: Passwords
     """Any of these is accepted. Read again while the worker runs, so that old and new hold during a rotation."""
     tls: TlsSettings = TlsSettings()
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -279,8 +301,8 @@ def parse(text: str, environ: Mapping[str, str], *, listen: str | None = None, o
     """`load` for a text that was read already; `origin` names it in errors."""
     values = _decoded(text, origin)
     if not isinstance(values, dict):
-        raise SettingsError(f"{origin}: not a JSON object")
-    for keys, name in _variables():
+        raise SettingsError("must be a JSON object", origin=origin)
+    for keys, name in variables():
         if name in environ:
             _put(values, keys, _from_environment(name, environ[name]))
     if listen is not None:
@@ -289,8 +311,8 @@ def parse(text: str, environ: Mapping[str, str], *, listen: str | None = None, o
         return Settings.model_validate(values)
     except ValidationError as error:
         found = error.errors(include_input=False, include_url=False)
-        problems = "; ".join(config_file.complaints(_in_words(**problem) for problem in found))
-        raise SettingsError(f"{origin}: {problems}") from None
+        complaints = config_file.complaints(_in_words(**problem) for problem in found)
+        raise SettingsError(*complaints, origin=origin) from None
 
 
 def permissions_warning(path: Path) -> str:
@@ -304,18 +326,18 @@ def read(path: Path) -> str:
     try:
         return config_file.read(path).decode()
     except (config_file.ConfigFileError, UnicodeDecodeError) as error:
-        problem = "not UTF-8" if isinstance(error, UnicodeDecodeError) else error
-        raise SettingsError(f"{path}: {problem}") from None
+        problem = "not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+        raise SettingsError(problem, origin=str(path)) from None
 
 
 def _decoded(text: str, origin: str) -> object:
     try:
         return config_file.decode(text)
     except config_file.ConfigFileError as error:
-        raise SettingsError(f"{origin}: {error}") from None
+        raise SettingsError(str(error), origin=origin) from None
 
 
-def _variables() -> Iterator[tuple[tuple[str, ...], str]]:
+def variables() -> Iterator[tuple[tuple[str, ...], str]]:
     """Every key of the configuration with its environment variable."""
     for key, field in Settings.model_fields.items():
         section = field.annotation
@@ -341,6 +363,6 @@ def _put(values: dict[str, object], keys: tuple[str, ...], value: object) -> Non
         target[keys[-1]] = value
 
 
-def _in_words(*, loc: tuple[int | str, ...], msg: str, **_: object) -> str:
+def _in_words(*, type: str, loc: tuple[int | str, ...], msg: str, **_: object) -> str:  # noqa: A002  (pydantic's name)
     place = ".".join(str(part) for part in loc) or "configuration"
-    return f"{place}: {msg.removeprefix('Value error, ')}"
+    return f"{place}: {config_file.WORDS.get(type, msg.removeprefix('Value error, '))}"

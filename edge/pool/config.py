@@ -98,7 +98,7 @@ class DispatchConfig:
     retry_on_failure: bool = True
     """Whether a failed attempt is tried again on another worker."""
     max_retries: int = 1
-    """How often."""
+    """How often at most, beside the first attempt."""
     spill_after_seconds: float | None = None
     """How long a request waits for a primary before a free backup may help, in s; null: never while a primary is
     online."""

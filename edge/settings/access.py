@@ -58,6 +58,7 @@ class Docs(Section):
     """`/docs` and `/openapi.json`."""
 
     enabled: bool = True
+    """Off, they answer 404."""
 
 
 class Console(Section):

@@ -54,13 +54,6 @@ def parse(text: bytes) -> Settings:
     raise ConfigError("\n".join(config_file.complaints(line for told in complaints for line in told.split("\n"))))
 
 
-_WORDS = {
-    "extra_forbidden": "there is no such key",
-    "unexpected_keyword_argument": "there is no such key",
-    "missing": "must be given",
-}
-
-
 def _complaints(error: ValidationError) -> tuple[list[str], set[str]]:
     """What is wrong, and the keys of the file that are so by themselves."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
@@ -68,7 +61,7 @@ def _complaints(error: ValidationError) -> tuple[list[str], set[str]]:
 
 
 def _complaint(*, type: str, loc: tuple[int | str, ...], msg: str, **_: object) -> str:  # noqa: A002  (pydantic's name)
-    message = _WORDS.get(type, msg.removeprefix("Value error, "))
+    message = config_file.WORDS.get(type, msg.removeprefix("Value error, "))
     place = ".".join(map(str, loc))
     # The pool and channel sections name their setting themselves.
     return message if not place or message.startswith(f"{place.partition('.')[0]}") else f"{place}: {message}"

@@ -19,6 +19,7 @@ class Features(Section):
     base_url: LlmUrl | None = None
     """OpenAI-compatible, without `/chat/completions`: https, or http on loopback. Null: geometry alone."""
     model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    """Its name, as that API knows it."""
     api_key: ApiKey | None = None
     """Sent to `base_url` in the Authorization header; null: none is sent."""
     timeout_seconds: Annotated[float, Field(gt=0, le=120)] = 20.0

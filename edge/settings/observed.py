@@ -28,6 +28,7 @@ class RequestLogFile(Section):
     """`request_log.jsonl`: one line per request under `/api/`."""
 
     path: Path = Path("request_log.jsonl")
+    """Its file; its folder is made when it is not there."""
     max_bytes: PositiveInt = 67_108_864
     """Size at which it is renamed to `path.1`, that to `path.2` and so on."""
     keep: Annotated[int, Field(ge=1, le=1000)] = 5

@@ -41,6 +41,7 @@ class Static(Section):
     """Pictures of answers: patients' faces, kept for a while."""
 
     dir: Path = Path("static/annotations")
+    """Folder they lie in, made when it is not there."""
     shared: bool = False
     """Whether other edges serve from `dir` too: an answer then waits until its pictures lie there."""
     store_url: StoreUrl | None = None

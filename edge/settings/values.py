@@ -8,7 +8,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, PlainValidator, SecretStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, PlainValidator, SecretStr, with_config
 
 from edge.upstream.channel import ChannelSecurityError, check_password, is_loopback
 from hairmesh import wire
@@ -113,7 +113,7 @@ def check_llm_request(request: Mapping[str, JsonValue]) -> Mapping[str, JsonValu
 KeyName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 Password = Annotated[SecretStr, AfterValidator(_check_password)]
 AdminToken = Annotated[SecretStr, AfterValidator(_check_admin_token)]
-Network = Annotated[IPv4Network | IPv6Network, PlainValidator(_network)]
+Network = Annotated[IPv4Network | IPv6Network, PlainValidator(_network, json_schema_input_type=str)]
 Address = Annotated[str, AfterValidator(_check_address)]
 BaseUrl = Annotated[str, AfterValidator(_check_base_url)]
 LlmUrl = Annotated[str, AfterValidator(_check_llm_url)]
@@ -122,6 +122,17 @@ StoreUrl = Annotated[str, AfterValidator(_check_store_url)]
 
 
 class Section(BaseModel):
-    """Unknown keys are refused, here and in the plain dataclasses used as sections."""
+    """Unknown keys are refused, and what stands below a key says what it means (`hairmesh config explain`)."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        hide_input_in_errors=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
+    )
+
+
+def as_section(plain: type) -> None:
+    """Have a plain dataclass read as a section is: pool and channels know nothing of pydantic."""
+    with_config(Section.model_config)(plain)

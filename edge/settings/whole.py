@@ -14,14 +14,18 @@ from edge.settings.access import Console, Docs, PublicKey, RateLimit, Tls
 from edge.settings.local import Features, LocalVision
 from edge.settings.observed import Metrics, RequestLogFile, Tracing
 from edge.settings.pictures import Limits, Static
-from edge.settings.values import Address, AdminToken, BaseUrl, Network, Password, Section
+from edge.settings.values import Address, AdminToken, BaseUrl, Network, Password, Section, as_section
 from edge.upstream.channel import ChannelSecurity, ChannelSecurityError, is_loopback
+
+for _plain in (HealthCheckConfig, DispatchConfig, ChannelSecurity):
+    as_section(_plain)
 
 
 class Settings(Section):
     """The whole file. Relative paths start at the working directory."""
 
     listen: Address = "127.0.0.1:8080"
+    """`host:port` at which clients come in."""
     tls: Tls = Tls()
     public_base_url: BaseUrl | None = None
     """What picture URLs begin with; null: `listen` itself, on loopback only."""
@@ -51,6 +55,7 @@ class Settings(Section):
     metrics: Metrics = Metrics()
     tracing: Tracing = Tracing()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least that is logged."""
 
     @property
     def host(self) -> str:

@@ -257,7 +257,7 @@ async def test_passwords_of_any_bytes_are_refused_and_never_logged(tmp_path: Pat
     ("text", "said"),
     [
         ('{"accept_passwords": ["caf\\u00e9-SENTINEL"]}', "printable ASCII"),
-        ('{"accept_passwords": ["SENTINEL"], "helth": {}}', "helth: Extra inputs are not permitted"),
+        ('{"accept_passwords": ["SENTINEL"], "helth": {}}', "helth: there is no such key"),
         ('{"accept_passwords": "SENTINEL"}', "accept_passwords"),
         ('{"accept_passwords": ["SENTINEL"', "not JSON"),
     ],

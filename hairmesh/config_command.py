@@ -1,0 +1,155 @@
+"""`hairmesh config`: whether a file is good, what may stand in it, what a key means."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from edge.settings import ConfigError, parse
+from hairmesh import config_file
+from hairmesh.config_schema import FILES, SIDES, SideMissingError, SideName, of, sections
+from hairmesh.config_words import keys, nearest, plain_name, section_text
+from hairmesh.plain import NAME_CHARACTERS, printable
+
+REFUSED_STATUS = 2
+"""A file is refused, or there is no such key; the servers' own `--check` ends so too."""
+
+_MARKS: dict[str, SideName] = {"accept_passwords": "worker", "shared_password": "edge", "workers": "edge"}
+"""Keys that only one of the files has, and cannot do without."""
+
+
+class UnknownFileError(Exception):
+    """Neither an edge's configuration nor a worker's."""
+
+
+def check(files: list[Path]) -> int:
+    """Say of every file whether it is good, and everything that is wrong with it; the exit status."""
+    status = 0
+    for path in files:
+        try:
+            side, complaints = _judge(path)
+        except (config_file.ConfigFileError, UnknownFileError, SideMissingError) as error:
+            side, complaints = None, [str(error)]
+        if complaints:
+            status = REFUSED_STATUS
+            for complaint in complaints:
+                print(f"{path}: {complaint}", file=sys.stderr)
+        else:
+            print(f"{path}: good, for the {side}")
+    return status
+
+
+def schema(side: SideName | None) -> int:
+    """Print the JSON Schema of one file; of both, by name, where none is asked for. The exit status."""
+    try:
+        print(json.dumps(of(side) if side else {each: of(each) for each in _installed()}, indent=2))
+    except SideMissingError as error:
+        return _no(str(error))
+    return 0
+
+
+def explain(name: str | None) -> int:
+    """Print what a key, a section or a variable means, or every key in a line; the exit status."""
+    return _list() if name is None else _explain(name)
+
+
+def side_of(content: object) -> SideName:
+    """Whose configuration it is; raises `UnknownFileError`."""
+    if not isinstance(content, dict):
+        raise UnknownFileError("must be a JSON object")
+    marked = {side for key, side in _MARKS.items() if key in content}
+    if len(marked) == 1:
+        return marked.pop()
+    known = {side: len(content.keys() & of(side)["properties"].keys()) for side in _installed()}
+    likely = [side for side in known if known[side] == max(known.values())]
+    if len(likely) != 1 or not known[likely[0]]:
+        raise UnknownFileError(
+            "neither a configuration of the edge nor of a worker: it has the keys of none, or of both"
+        )
+    return likely[0]
+
+
+def _installed() -> list[SideName]:
+    """Whose configuration is known here: an edge's host needs nothing of a worker's."""
+    return [side for side in SIDES if _is_installed(side)]
+
+
+def _is_installed(side: SideName) -> bool:
+    try:
+        of(side)
+    except SideMissingError:
+        return False
+    return True
+
+
+def _judge(path: Path) -> tuple[SideName, list[str]]:
+    content = config_file.read(path)
+    side = side_of(config_file.decode(content))
+    of(side)  # says what to install before anything else fails for want of it
+    return side, [_with_a_guess(side, complaint) for complaint in _complaints(side, content)]
+
+
+def _complaints(side: SideName, content: bytes) -> list[str]:
+    """By the file alone: no certificate, folder or variable of this machine is looked at."""
+    if side == "edge":
+        try:
+            parse(content)
+        except ConfigError as error:
+            return str(error).splitlines()
+        return []
+    from worker import settings  # noqa: PLC0415  (see config_schema)
+
+    try:
+        settings.parse(content.decode(), {}, origin="")
+    except settings.SettingsError as error:
+        return list(error.complaints)
+    return []
+
+
+def _with_a_guess(side: SideName, complaint: str) -> str:
+    place, colon, said = complaint.partition(": ")
+    if not colon or said != config_file.NO_SUCH_KEY:
+        return complaint
+    guesses = nearest(place, _names(side))
+    return f"{complaint}{_meant(guesses)}"
+
+
+def _names(side: SideName) -> list[str]:
+    return [name for name, _node in sections(of(side))] + [key.name for key in keys(side)]
+
+
+def _meant(guesses: list[str]) -> str:
+    return f"; did you mean {' or '.join(guesses)}?" if guesses else ""
+
+
+def _list() -> int:
+    for side in _installed():
+        print(f"{FILES[side]}\n")
+        for key in keys(side):
+            print(f"  {key.name:<38} {key.default or 'must be given':<28} {key.kind}; {key.effect}")
+        print()
+    print("`hairmesh config explain KEY` says what one of them means.")
+    return 0
+
+
+def _explain(name: str) -> int:
+    found = list(_found(name))
+    if not found:
+        guesses = nearest(name, [known for side in _installed() for known in _names(side)])
+        return _no(f"{printable(name, NAME_CHARACTERS)}: {config_file.NO_SUCH_KEY}{_meant(guesses)}")
+    print("\n\n".join(found))
+    return 0
+
+
+def _found(name: str) -> Iterator[str]:
+    wanted = plain_name(name)
+    for side in _installed():
+        yield from (section_text(side, *section) for section in sections(of(side)) if section[0] == wanted)
+        yield from (key.text() for key in keys(side) if wanted in {key.name, key.variable})
+
+
+def _no(problem: str) -> int:
+    print(f"hairmesh config: {problem}", file=sys.stderr)
+    return REFUSED_STATUS
