@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from typing import Any, Protocol
 
 import structlog
@@ -35,7 +35,7 @@ from edge.metrics import EdgeMetrics
 from edge.monitor import Monitor, refusal
 from edge.pool.config import PoolConfig
 from edge.recent_errors import RecentErrors
-from edge.reload import ConfigFile, InForce, Reloader, content_hash
+from edge.reload import ConfigFile, InForce, Looking, Reloader, content_hash
 from edge.request_log import RequestLog
 from edge.room import Room
 from edge.routes import Calls
@@ -74,12 +74,14 @@ def create_app(
     https: HttpsCertificate | None = None,
     comment_every_s: float = COMMENT_EVERY_S,
     load_local: Load = load_engine,
+    looking: Looking = nullcontext,
 ) -> FastAPI:
     """The whole REST side over `mesh`, which starts and ends with the application.
 
     `file` is where the settings came from: it is watched, and changes are in force while the edge runs.
     `https` is the certificate that the server listens with. `comment_every_s`: how often a streamed answer shows that
-    it lives. `load_local` loads what the edge computes itself with, when that is asked for.
+    it lives. `load_local` loads what the edge computes itself with, when that is asked for. `looking`: entered while
+    the file is looked at because somebody asked for it.
     """
     log_file = settings.request_log
     store = open_store(settings.static)
@@ -96,7 +98,7 @@ def create_app(
         await mesh.start()  # the first round of probes: the port opens after it
         work: list[Coroutine[None, None, None]] = [look_after(store)]
         if file is not None:
-            work.append(Reloader(file, in_force, mesh.reconfigure, certificates.look).run())
+            work.append(Reloader(file, in_force, mesh.reconfigure, certificates.look, looking).run())
         async with _background(*work):
             yield
         await exposition.close()

@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import NoReturn
@@ -21,6 +22,7 @@ from typing_extensions import override
 from uvicorn.lifespan.on import LifespanOn
 
 from edge.app import create_app
+from edge.notify import SystemdNotify
 from edge.reload import ConfigFile
 from edge.settings import ConfigError, Settings, check_tls_files, parse
 from edge.tls import HttpsCertificate
@@ -88,7 +90,9 @@ def main(arguments: list[str] | None = None) -> None:
     structlog.get_logger().info("edge_starts", version=__version__, config=str(options.config))
     # It stops in order when told, then raises the signal again: that ends the process as `edge.__main__` laid down.
     https = HttpsCertificate(settings.tls) if settings.tls.cert else None
-    _Server(settings, create_app(settings, driver, file, https=https), https, listener).run([listener])
+    notify = SystemdNotify.from_environment(driver)
+    app = create_app(settings, driver, file, https=https, looking=notify.reloading if notify else nullcontext)
+    _Server(settings, app, https, listener, notify).run([listener])
 
 
 def _warn_of_permissions(config: Path, settings: Settings) -> None:
@@ -104,9 +108,12 @@ class _Lifespan(LifespanOn):
     same instant, got the address too and was quicker.
     """
 
-    def __init__(self, settings: Settings, listener: socket.socket, config: uvicorn.Config) -> None:
+    def __init__(
+        self, settings: Settings, listener: socket.socket, notify: SystemdNotify | None, config: uvicorn.Config
+    ) -> None:
         super().__init__(config)
         self._settings = settings
+        self._notify = notify
         self._listener = listener
 
     @override
@@ -122,22 +129,35 @@ class _Lifespan(LifespanOn):
             _end_without_address("listen", settings.listen, error)
         pictures, docs = str(settings.static.dir), settings.docs.enabled
         structlog.get_logger().info("edge_ready", listen=settings.listen, pictures=pictures, docs=docs)
+        if self._notify:
+            self._notify.ready()
 
 
 class _Server(uvicorn.Server):
     """uvicorn on an address that is taken already, which says when it was told to stop."""
 
     def __init__(
-        self, settings: Settings, app: FastAPI, https: HttpsCertificate | None, listener: socket.socket
+        self,
+        settings: Settings,
+        app: FastAPI,
+        https: HttpsCertificate | None,
+        listener: socket.socket,
+        notify: SystemdNotify | None,
     ) -> None:
         super().__init__(server_config(settings, app, https))
+        self._notify = notify
         self.config.load()
-        self.config.lifespan_class = partial(_Lifespan, settings, listener)
+        self.config.lifespan_class = partial(_Lifespan, settings, listener, notify)
 
     @override
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        structlog.get_logger().info("edge_stops", requests_running=len(self.server_state.tasks), grace_s=GRACE_S)
+        running = len(self.server_state.tasks)
+        structlog.get_logger().info("edge_stops", requests_running=running, grace_s=GRACE_S)
+        if self._notify:
+            self._notify.stopping(running)
         await super().shutdown(sockets)
+        if self._notify:
+            self._notify.close()
 
 
 def _listener(settings: Settings) -> socket.socket:

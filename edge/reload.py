@@ -12,7 +12,7 @@ import hashlib
 import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -76,6 +76,9 @@ class AlsoLook(Protocol):
         """Look once."""
 
 
+Looking = Callable[[], AbstractContextManager[None]]
+"""Around a look that somebody asked for."""
+
 log = structlog.get_logger()
 
 
@@ -125,9 +128,15 @@ class Reloader:
     """Keeps `in_force` equal to the file, and has somebody look at the files that it names (`also`)."""
 
     def __init__(
-        self, file: ConfigFile, in_force: InForce, reconfigure: Reconfigure, also: AlsoLook | None = None
+        self,
+        file: ConfigFile,
+        in_force: InForce,
+        reconfigure: Reconfigure,
+        also: AlsoLook | None = None,
+        looking: Looking = nullcontext,
     ) -> None:
         self._path = file.path
+        self._looking = looking
         self._also = also
         self._in_force = in_force
         self._reconfigure = reconfigure
@@ -147,17 +156,21 @@ class Reloader:
             await self._warn_of_permissions()
             while True:
                 asked = await self._pause()
-                try:
-                    await self._look(asked=asked)
-                    if self._also is not None:
-                        await self._also(asked=asked)
-                except Exception:  # a fault of ours
-                    log.exception("configuration_look_failed", file=str(self._path))
+                with self._looking() if asked else nullcontext():
+                    await self._look_around(asked=asked)
         finally:
             loop.remove_signal_handler(signal.SIGHUP)
             if self._reading is not None:
                 self._reading.cancel()
             self._thread.close()
+
+    async def _look_around(self, *, asked: bool) -> None:
+        try:
+            await self._look(asked=asked)
+            if self._also is not None:
+                await self._also(asked=asked)
+        except Exception:  # a fault of ours
+            log.exception("configuration_look_failed", file=str(self._path))
 
     async def _pause(self) -> bool:
         """Wait until the next look is due; whether somebody asked for it."""

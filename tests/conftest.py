@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+from tests.fakes.systemd import Systemd
 from vision import models
 from vision.errors import ModelError
 
@@ -39,6 +41,14 @@ def portraits() -> Path:
     if not SHARED_PORTRAITS.is_dir():
         pytest.skip("the shared test portraits are not here")
     return SHARED_PORTRAITS
+
+
+@pytest.fixture
+def systemd(tmp_path: Path) -> Iterator[Systemd]:
+    """A service manager that listens."""
+    manager = Systemd(tmp_path / "notify")
+    yield manager
+    manager.socket.close()
 
 
 @pytest.fixture(scope="session")

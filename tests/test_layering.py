@@ -16,6 +16,7 @@ ROOT = Path(__file__).parent.parent
 WATCHDOG = ROOT / "worker" / "health" / "watchdog"
 DECIDES = {
     *(f"edge.pool.{path.stem}" for path in (ROOT / "edge" / "pool").glob("*.py") if path.stem != "__init__"),
+    "edge.announcements",
     "edge.peers",
     "edge.rate_limit",
     "vision.describe_terms",

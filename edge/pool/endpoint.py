@@ -151,7 +151,7 @@ class Endpoint:
         """Its last changes and what was decided about it, with their moments; the latest last."""
 
         self.good_probes = self.bad_probes = 0
-        self.probing, self.next_probe_s = False, math.inf
+        self.probing, self.probing_since_s, self.next_probe_s = False, -math.inf, math.inf
         self.last_probe: Probed | None = None
         self.probes_bad = False
         """Enough of the last ones were, be it that nothing follows in a cooldown."""
@@ -214,6 +214,11 @@ class Endpoint:
         if self.state is not State.EJECTED:
             return -math.inf
         return self.cooldown.until_s(self.health)
+
+    def probe_late_s(self, now_s: float) -> float:
+        """How long ago its next probe should have begun, or the running one ended, in s; not above 0: it is in time."""
+        due_s = self.probing_since_s + self.health.timeout_seconds if self.probing else self.next_probe_s
+        return now_s - due_s
 
     def cooldown_left_s(self, now_s: float) -> float:
         """Time until probes may decide again, in s; 0 outside a cooldown, and always with `cooldown_seconds: 0`."""

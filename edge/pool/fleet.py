@@ -175,7 +175,7 @@ class Fleet:
         """Send a probe, if its time has come: it may have been moved forward, and been sent."""
         if endpoint.next_probe_s <= now_s and not endpoint.probing and self._is_here(endpoint):
             endpoint.probe_began()
-            endpoint.next_probe_s = math.inf
+            endpoint.probing_since_s, endpoint.next_probe_s = now_s, math.inf
             self._outbox.add(ev.Probe(endpoint.target))
 
     def probe_ended(self, event: ev.ProbeEnded) -> None:

@@ -147,6 +147,10 @@ class Pool:
             slots_busy=len(self._leases),
         )
 
+    def probes_late_s(self, now_s: float) -> float:
+        """By how much the latest of all probes is late, in s; 0 when none is, and where nobody is to be probed."""
+        return max(0.0, max((e.probe_late_s(now_s) for e in self._fleet.by_target.values()), default=0.0))
+
     def _growth_capable(self) -> int:
         return sum(e.online and "growth" in e.capabilities for e in self._fleet.by_target.values())
 

@@ -173,6 +173,10 @@ class Driver:
         """The same in numbers, and what was counted since the start."""
         return MeshFigures(self._pool.figures(), self._tally)
 
+    def probes_late_s(self) -> float:
+        """By how much the latest probe is late, in s: whether the pool goes on."""
+        return self._pool.probes_late_s(time.monotonic())
+
     def contacts(self) -> Mapping[str, ContactSnapshot]:
         """By endpoint: what the pool does not know of it."""
         return {endpoint: contact.snapshot() for endpoint, contact in self._contacts.items()}

@@ -4,72 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
-import socket
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from pathlib import Path
 
-import pytest
 from hair.worker.v1 import worker_service_pb2 as pb
-from structlog.testing import capture_logs
 
+from tests.fakes.systemd import Systemd
 from tests.worker.fakes import FROZEN, OK
 from tests.worker.harness import NOT_SERVING, SERVING, refused
 from tests.worker.processes import fake_worker, write_config
-from worker.health.report import report
-from worker.notify import SystemdNotify
-from worker.thresholds import Thresholds
 
-GOOD = report([], warm=True, draining=False)
 BEAT_S = 0.02
 WATCHDOG_S = 1.2
-
-
-class Systemd:
-    """The manager's end."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.socket.bind(str(path))
-        self.socket.setblocking(False)
-
-    async def heard(self) -> tuple[float, dict[str, str]]:
-        """The next message, and when it came."""
-        loop = asyncio.get_running_loop()
-        text = (await loop.sock_recv(self.socket, 65_536)).decode()
-        return loop.time(), dict(line.split("=", 1) for line in text.splitlines())
-
-    async def until(self, name: str) -> dict[str, str]:
-        """The first message with that assignment."""
-        while True:  # the test's own timeout ends it
-            _at_s, said = await self.heard()
-            if name in said:
-                return said
-
-    async def pings(self) -> AsyncGenerator[float, None]:
-        while True:
-            at_s, said = await self.heard()
-            if "WATCHDOG" in said:
-                yield at_s
-
-    async def silence(self, name: str, for_s: float) -> None:
-        """Until no message had that assignment for so long."""
-        while True:
-            try:
-                async with asyncio.timeout(for_s):
-                    await self.until(name)
-            except TimeoutError:
-                return
-
-
-@pytest.fixture
-def systemd(tmp_path: Path) -> Iterator[Systemd]:
-    manager = Systemd(tmp_path / "notify")
-    yield manager
-    manager.socket.close()
 
 
 def environ(manager: Systemd, **thresholds: float) -> dict[str, str]:
@@ -137,63 +84,3 @@ async def test_drain_by_rpc_is_no_stop(tmp_path: Path, systemd: Systemd) -> None
             seen |= (await systemd.heard())[1]
         seen |= await systemd.until("WATCHDOG")
         assert "STOPPING" not in seen
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # sdnotify drops its socket unclosed
-def test_nobody_listens_where_there_is_no_socket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
-    assert SystemdNotify.from_environment(Thresholds()) is None
-    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "gone"))
-    with capture_logs() as lines:
-        assert SystemdNotify.from_environment(Thresholds()) is None
-    assert [line["event"] for line in lines] == ["notify_socket_unusable"]
-
-
-@pytest.mark.parametrize(
-    ("variables", "pings"),
-    [
-        ({"WATCHDOG_USEC": "1000000"}, True),
-        ({"WATCHDOG_USEC": "1000000", "WATCHDOG_PID": str(os.getpid())}, True),
-        ({"WATCHDOG_USEC": "1000000", "WATCHDOG_PID": "1"}, False),
-        ({"WATCHDOG_USEC": "0"}, False),
-        ({"WATCHDOG_USEC": "soon"}, False),
-        ({}, False),
-    ],
-)
-async def test_only_a_watchdog_that_watches_this_process_is_pinged(
-    systemd: Systemd, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], pings: bool
-) -> None:
-    for name in ("WATCHDOG_USEC", "WATCHDOG_PID"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in {"NOTIFY_SOCKET": str(systemd.path), **variables}.items():
-        monkeypatch.setenv(name, value)
-    notify = SystemdNotify.from_environment(Thresholds())
-    assert notify
-    notify.beat(GOOD, 0.0)
-    assert ("WATCHDOG" in (await systemd.heard())[1]) is pings
-    notify.close()
-
-
-async def test_a_manager_that_reads_nothing_neither_stops_the_loop_nor_misses_ready(
-    systemd: Systemd, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NOTIFY_SOCKET", str(systemd.path))
-    full = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    full.setblocking(False)
-    full.connect(str(systemd.path))
-    with suppress(BlockingIOError):
-        while True:
-            full.send(b"FILLER=1")
-    full.close()
-    notify = SystemdNotify.from_environment(Thresholds())
-    assert notify
-    with capture_logs() as lines:
-        for beat in range(3):
-            notify.beat(GOOD, float(beat))
-    assert [line["event"] for line in lines] == ["notify_failed"]
-    with suppress(BlockingIOError):
-        while True:
-            systemd.socket.recv(65_536)
-    notify.beat(GOOD, 4.0)
-    assert (await systemd.heard())[1]["READY"] == "1"
-    notify.close()
