@@ -30,7 +30,7 @@ UNITS: Mapping[str, str] = {
     "_hours": "h",
     "_bytes": "bytes",
     "_gb": "GiB",
-    "_pixels": "px",
+    "_pixels": "pixels",
     "_per_minute": "per min",
     "_threshold": "probes",
     "_concurrency": "calls",

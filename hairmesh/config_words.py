@@ -72,7 +72,7 @@ def _one_kind(node: Schema, unit: str) -> str:
     if "const" in node:
         return f"`{node['const']}`"
     if "items" in node:
-        inner = "objects" if "properties" in node["items"] else _one_kind(node["items"], unit)
+        inner = "objects" if "properties" in node["items"] else _one_kind(node["items"], unit).removeprefix("one of ")
         return f"list of {inner}{', not empty' if node.get('minItems') else ''}"
     if node.get("type") == "string":
         return "secret text" if node.get("writeOnly") else {"path": "path"}.get(node.get("format", ""), "text")
