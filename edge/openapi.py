@@ -77,7 +77,7 @@ FAULT: dict[str, Any] = {
                 }
             },
         },
-        "parameters": [{"name": "X-Internal-Token", "in": "header", "required": True, "schema": {"type": "string"}}],
+        "security": [{"drill": []}],
     },
 }
 PICTURE: dict[str, Any] = {

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from edge.admin import SWITCHED_OFF, WRONG_TOKEN
+from edge.admin import SWITCHED_OFF, TOO_MANY_TOKENS, WRONG_TOKEN
+from edge.openapi_refusals import RETRY_AFTER
 from edge.pool.brake import SHAREABLE
 from edge.pool.endpoint import State
 from edge.pool.events import Cause, ProbeResult
@@ -244,9 +245,11 @@ def refusal(description: str, message: str) -> Schema:
     return {"description": description, "content": {"application/json": {"schema": _REFUSAL, "example": example}}}
 
 
+CHALLENGE: Schema = {"WWW-Authenticate": {"schema": {"type": "string"}, "description": "How to send one: `Bearer`."}}
 REFUSED: dict[int | str, Schema] = {
-    401: refusal("No admin token, or a wrong one.", WRONG_TOKEN),
+    401: refusal("No admin token, or a wrong one.", WRONG_TOKEN) | {"headers": CHALLENGE},
     403: refusal("Switched off: the configuration names no admin token.", SWITCHED_OFF),
+    429: refusal("Too many wrong ones came from this address.", TOO_MANY_TOKENS) | {"headers": RETRY_AFTER},
 }
 """Without a token that is in force."""
 GUARDED: dict[str, Any] = {"openapi_extra": {"security": [{"admin": []}, {"adminHeader": []}]}}
@@ -271,6 +274,12 @@ POOL: dict[str, Any] = {
 SECURITY_SCHEMES: Schema = {
     "admin": {"type": "http", "scheme": "bearer", "description": "One of `admin_tokens`."},
     "adminHeader": {"type": "apiKey", "in": "header", "name": "X-Admin-Token", "description": "The same."},
+    "drill": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-Internal-Token",
+        "description": "The `shared_password` in force.",
+    },
     "apiKey": {"type": "http", "scheme": "bearer", "description": "An API key, where `api_keys` names some."},
     "apiKeyHeader": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same."},
 }

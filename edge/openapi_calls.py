@@ -20,12 +20,15 @@ from edge.parameters import (
 )
 from edge.photo import MEDIA_TYPES
 from edge.stream import MEDIA_TYPE as EVENT_STREAM
-from edge.upload import in_json
+from edge.upload import PHOTO, in_json
 
+REGION, MASK = "region", "mask"
+"""Of which a call that takes them takes exactly one."""
 _FILES = {
     "image": f"The photo: {', '.join(MEDIA_TYPES)}; by its bytes.",
     "mask": "The region as a picture of the size of the upright photo: inside is above half brightness.",
 }
+_A_REGION: Schema = {REGION: [[60, 20], [140, 20], [100, 60]]}
 _BASE64 = "Base64, plain or URL-safe, padded or not, wrapped or not, with or without a `data:` prefix."
 
 
@@ -36,32 +39,61 @@ def _request_body(parameters: type[Parameters]) -> Schema:
         name: {"type": "string", "contentMediaType": "application/octet-stream", "description": _FILES[name]}
         for name in sorted(shape.files)
     }
-    texts = {
-        in_json(name): {"type": "string", "contentEncoding": "base64", "description": f"{_FILES[name]} {_BASE64}"}
-        for name in sorted(shape.files)
-    }
+    texts = {in_json(name): _base64_text(name) for name in sorted(shape.files)}
 
     def body(photo: str, inside: Schema) -> Schema:
         return {"type": "object", "properties": inside, "required": [photo], "additionalProperties": False}
 
     in_form = {name: _in_form(name, schema, parameters) for name, schema in properties.items()}
+    form, plain = body(PHOTO, {**files, **in_form}), body(in_json(PHOTO), {**texts, **properties})
+    if MASK in shape.files:
+        form["oneOf"] = [{"required": [name]} for name in (REGION, MASK)]
+        plain["oneOf"] = [_given(REGION, without=in_json(MASK)), _given(in_json(MASK), without=REGION)]
+    encoding = {name: {"contentType": ", ".join(MEDIA_TYPES.values())} for name in sorted(shape.files)}
+    example = {in_json(PHOTO): openapi_examples.BLANK_PHOTO, **(_A_REGION if MASK in shape.files else {})}
     return {
         "required": True,
         "content": {
-            "multipart/form-data": {"schema": body("image", {**files, **in_form})},
-            "application/json": {"schema": body(in_json("image"), {**texts, **properties})},
+            "multipart/form-data": {"schema": form, "encoding": encoding},
+            "application/json": {
+                "schema": plain,
+                "examples": {"blank": {"summary": "A blank picture: put your photo in its place.", "value": example}},
+            },
         },
     }
 
 
+def _base64_text(name: str) -> Schema:
+    """A file in JSON; only the photo must be there."""
+    kind: object = "string" if name == PHOTO else ["string", "null"]
+    return {"type": kind, "contentEncoding": "base64", "description": f"{_FILES[name]} {_BASE64}"}
+
+
+def _given(name: str, *, without: str) -> Schema:
+    """Of two properties the one that is given; the other is null, or is not there."""
+    return {"required": [name], "properties": {name: {"not": {"type": "null"}}, without: {"type": "null"}}}
+
+
 def _in_form(name: str, schema: Schema, parameters: type[Parameters]) -> Schema:
-    """A parameter as a form field: a list as it is, or as one field with commas; a region as its JSON text."""
+    """A parameter as a form field: a list as it is, or as one field with commas; a region as its JSON text.
+
+    A form has no null: a field that is not meant is not sent.
+    """
+    said, description = dict(schema), schema["description"]
+    if "anyOf" in said:  # what it is, or null, which is the default
+        (one,) = (each for each in said.pop("anyOf") if each != {"type": "null"})
+        del said["default"]
+        said |= one
+    if name == REGION:
+        return {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "contentSchema": one,
+            "description": description,
+        }
     if name in parameters.shape.lists:
-        return {**schema, "description": f"{schema['description']} One field with commas, or the field repeated."}
-    if name == "region":
-        text = {"type": "string", "contentMediaType": "application/json", "contentSchema": schema["anyOf"][0]}
-        return {**text, "description": schema["description"]}
-    return schema
+        said["description"] = f"{description} One field with commas, or the field repeated."
+    return said
 
 
 _REQUEST_HEADERS = [

@@ -15,6 +15,12 @@ from edge.words import GROWN_REASONS, STYLES
 
 REQUEST_ID = "3f8a1c0e9b7d4e5fa6b2c1d0e9f8a7b6"
 
+BLANK_PHOTO = (
+    "iVBORw0KGgoAAAANSUhEUgAAAMgAAADIAQAAAACFI5MzAAAAJ0lEQVR42u3JoQEAAAwCIP9/WvPCPoBK+okxxhhjjDHGGGOMMcYcA4uOdZZzS32e"
+    "AAAAAElFTkSuQmCC"
+)
+"""A white PNG of the smallest size that is taken, in base64: for requests that people try out."""
+
 DETAILS: Mapping[str, Mapping[str, DetailValue]] = {
     "IMAGE_TOO_SMALL": {"width": 180, "height": 240, "min": MIN_SIDE_PX},
     "IMAGE_TOO_MANY_PIXELS": {"width": 8000, "height": 6000, "pixels": 48_000_000, "max": 40_000_000},

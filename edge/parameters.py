@@ -38,6 +38,7 @@ MAX_NAMES_CHARACTERS = 1024
 """Of a list of names in all, blanks and commas included."""
 
 Corner = tuple[float, float]
+_FLAGS = {"true": True, "false": False}
 
 
 def _wrong(**details: DetailValue) -> PydanticCustomError:
@@ -50,6 +51,14 @@ def _no_boolean(value: object) -> object:
     if isinstance(value, bool):
         raise PydanticCustomError("boolean", "no number")
     return value
+
+
+def _flag(value: object) -> object:
+    """True or false, in a form its word; pydantic takes 0, 1, on, off and more."""
+    flag = _FLAGS.get(value.lower()) if isinstance(value, str) else value
+    if not isinstance(flag, bool):
+        raise _wrong(expected="true or false")
+    return flag
 
 
 def _names(value: object) -> object:
@@ -156,7 +165,9 @@ class MeasureParameters(Parameters):
             ),
         ),
     ] = None
-    annotate: Annotated[bool, Field(description="Whether to draw the annotated picture.")] = True
+    annotate: Annotated[bool, BeforeValidator(_flag), Field(description="Whether to draw the annotated picture.")] = (
+        True
+    )
 
 
 class HairlinesParameters(Parameters):
@@ -217,7 +228,7 @@ class MasksParameters(Parameters):
 P = TypeVar("P", bound=Parameters)
 
 _LIMITS = (("ge", "min"), ("le", "max"), ("min_length", "min"))
-_EXPECTED = {"bool": "true or false", "float": "a number", "finite": "a number", "int": "a whole number"}
+_EXPECTED = {"float": "a number", "finite": "a number", "int": "a whole number"}
 """What a parameter should have been, by the beginning of pydantic's name for the complaint."""
 
 

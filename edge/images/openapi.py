@@ -37,7 +37,7 @@ REMOVAL: dict[str, Any] = {
                 }
             },
         },
-        **refused("INVALID_PARAMETER", "UNAUTHORIZED", "STORE_FAILED"),
+        **refused("INVALID_PARAMETER", "UNAUTHORIZED", "TOO_MANY_WRONG_TOKENS", "STORE_FAILED"),
     },
     "openapi_extra": {
         "security": [{"admin": []}, {"adminHeader": []}],

@@ -9,16 +9,15 @@ from typing import Any
 
 import pytest
 from google.protobuf.message import Message
-from hair.analysis.v1 import common_pb2, growth_pb2, hairlines_pb2, masks_pb2, measure_pb2
+from hair.analysis.v1 import growth_pb2, hairlines_pb2, masks_pb2, measure_pb2
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import validate
 
 from edge.errors import FRAMEWORK_REASONS, TABLE
 from edge.openapi_examples import DETAILS
-from edge.translate import is_map, value_field
-from edge.words import GROWN_REASONS, WORDS
+from edge.words import GROWN_REASONS
+from tests.edge.documented import fill
 from tests.edge.rest import (
-    ANNOTATED,
     CALLS,
     FEATURES,
     GROW,
@@ -47,28 +46,6 @@ async def document(rest: Rest) -> Document:
 def check(document: Document, schema: Document, instance: object) -> None:
     """Validate `instance` by a schema of the document; raises."""
     OAS31Validator({**schema, "components": document["components"]}).validate(instance)
-
-
-def fill(message: Message) -> None:
-    """Give every field of a message something to say, pictures and messages inside included; lists get one entry."""
-    descriptor: Any = message.DESCRIPTOR
-    for field in descriptor.fields:
-        one: object = "text" if value_field(field).type == field.TYPE_STRING else 1
-        if field in WORDS:
-            one = next(iter(WORDS[field].by_name))
-        value = getattr(message, field.name)
-        if is_map(field):
-            value["name"] = one
-        elif field.message_type:
-            inside = value.add() if field.is_repeated else value
-            if isinstance(inside, common_pb2.Image):
-                inside.data = ANNOTATED
-            else:
-                fill(inside)
-        elif field.is_repeated:
-            value.append(one)
-        else:
-            setattr(message, field.name, one)
 
 
 def contents(document: Document) -> Iterator[tuple[str, Document]]:
