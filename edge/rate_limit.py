@@ -79,6 +79,10 @@ class Buckets:
         tokens, at_s = self._tokens.get(key, (float(policy.burst), now_s))
         return Level(policy, min(float(policy.burst), tokens + max(0.0, now_s - at_s) * policy.per_s))
 
+    def is_full(self, key: Hashable, policy: Policy, now_s: float) -> bool:
+        """Whether nothing of it was used lately."""
+        return self.level(key, policy, now_s).tokens >= policy.burst
+
     def use(self, key: Hashable, policy: Policy, now_s: float) -> tuple[bool, Level]:
         """Use one token, if there is one; whether there was, and what is left."""
         level = self.level(key, policy, now_s)

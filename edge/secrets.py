@@ -2,17 +2,20 @@
 
 Passwords and tokens that people chose can be guessed, so an address has a few wrong ones and then must wait: until then
 its tokens are not even looked at, the right one included, for otherwise guessing would go on. No other address is
-concerned, nor any other door. API keys cannot be guessed (they are 128 random bits, or more), so the right one is
-always taken: a client with an old key must not shut out its neighbours.
+concerned, nor any other door. The same wrong one again is no other guess: that one alone must wait, so that a script
+which still has the old one after a rotation does not shut out its neighbours. API keys cannot be guessed (they are 128
+random bits, or more), so the right one is always taken.
 """
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from hashlib import blake2b
 
 import structlog
 from pydantic import SecretStr
@@ -26,7 +29,7 @@ from edge.reload import InForce
 from hairmesh.secret import is_one_of
 
 WRONG_TOKENS = Policy("wrong-tokens", per_minute=10, burst=10)
-"""How many wrong ones an address has at each door."""
+"""How many different wrong ones an address has at each door, and how often it may show each of them."""
 ADMIN_HEADER = "x-admin-token"
 CHALLENGE = {"WWW-Authenticate": "Bearer"}
 LOG_PERIOD_S = 60.0
@@ -51,7 +54,7 @@ class Finding(StrEnum):
     MISSING = "missing"
     WRONG = "wrong"
     TOO_MANY = "too_many"
-    """Wrong ones came from there: this one was not looked at, or is one more."""
+    """Wrong ones came from there: this one was not looked at, or is one of them once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,10 @@ class Gate:
         self._in_force = in_force
         self._clock = clock
         self._wrong = Buckets()
+        """By door and site; each different wrong one uses one token."""
+        self._repeated = Buckets()
+        """By door, site and what was shown, as a keyed hash. Apart, so that they push no site out of memory."""
+        self._hash_key = secrets.token_bytes(16)
         self.refused: Counter[tuple[Door, Finding]] = Counter()
         """Since the start, for metrics."""
         self._untold = 0
@@ -114,8 +121,15 @@ class Gate:
             return self._refuse(door, client, MISSING)
         if is_one_of(shown, (each.get_secret_value().encode() for each in accepted)):
             return GOOD
-        self._wrong.use((door, site_of(client)), WRONG_TOKENS, self._clock())
-        return self._refuse(door, client, WRONG)
+        return self._refuse(door, client, self._wrong_one(door, site_of(client), shown))
+
+    def _wrong_one(self, door: Door, site: str, shown: bytes) -> Verdict:
+        now_s = self._clock()
+        this_one = (door, site, blake2b(shown, key=self._hash_key, digest_size=16).digest())
+        if self._repeated.is_full(this_one, WRONG_TOKENS, now_s):  # a guess, and not what was shown a moment ago
+            self._wrong.use((door, site), WRONG_TOKENS, now_s)
+        allowed, level = self._repeated.use(this_one, WRONG_TOKENS, now_s)
+        return WRONG if allowed else Verdict(Finding.TOO_MANY, level.next_in_s)
 
     def wrong_key(self, client: str, *, missing: bool) -> Verdict:
         """An API key that is none; it was looked at."""

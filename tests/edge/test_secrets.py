@@ -43,26 +43,48 @@ def now() -> Now:
 
 def test_an_address_has_some_wrong_ones_and_then_must_wait(now: Now) -> None:
     burst = WRONG_TOKENS.burst
-    assert [now.show("wrong") for _ in range(burst + 2)] == [Finding.WRONG] * burst + [Finding.TOO_MANY] * 2
+    findings = [now.show(f"guess {number}") for number in range(burst + 2)]
+    assert findings == [Finding.WRONG] * burst + [Finding.TOO_MANY] * 2
     assert now.show(TOKEN) is Finding.TOO_MANY, "not looked at: else guessing would go on"
     verdict = now.gate.judge_from(Door.ADMIN, "10.0.0.7", b"wrong", ACCEPTED)
     now.s += verdict.retry_after_s
     assert now.show(TOKEN) is Finding.GOOD
     assert now.show(TOKEN) is Finding.GOOD, "the right one uses nothing up"
-    assert now.show("wrong") is Finding.WRONG
+    assert now.show("one more guess") is Finding.WRONG
     assert now.show(TOKEN) is Finding.TOO_MANY
 
 
+def test_an_old_one_shown_again_and_again_is_slowed_down_and_shuts_nobody_out(now: Now) -> None:
+    """For an hour, every two seconds: a page that was not told of the rotation."""
+    findings = []
+    for _ in range(1800):
+        findings.append(now.show("old"))
+        now.s += 2
+        assert now.show(TOKEN) is Finding.GOOD
+    assert findings[: WRONG_TOKENS.burst] == [Finding.WRONG] * WRONG_TOKENS.burst
+    assert findings.count(Finding.TOO_MANY) > len(findings) / 2
+    assert now.gate.judge_from(Door.ADMIN, "10.0.0.7", b"old", ACCEPTED).retry_after_s <= 60 / WRONG_TOKENS.per_minute
+
+
+def test_showing_old_ones_between_guesses_gains_nothing(now: Now) -> None:
+    looked_at = 0
+    for number in range(1000):
+        for token in (f"guess {number}", "old", "old"):
+            looked_at += now.show(token) is Finding.WRONG
+        now.s += 0.06
+    assert looked_at <= 3 * WRONG_TOKENS.burst + 20, "ten guesses, ten a minute, and of the old one no more than that"
+
+
 def test_neither_another_address_nor_another_door_is_concerned(now: Now) -> None:
-    for _ in range(100):
-        now.show("wrong")
+    for number in range(100):
+        now.show(f"guess {number}")
     assert now.show(TOKEN, client="10.0.0.8") is Finding.GOOD
     assert now.show(TOKEN, door=Door.DRILL) is Finding.GOOD
 
 
 def test_the_addresses_of_one_ipv6_site_are_one(now: Now) -> None:
     for number in range(WRONG_TOKENS.burst):
-        now.show("wrong", client=f"2001:db8::{number:x}")
+        now.show(f"guess {number}", client=f"2001:db8::{number:x}")
     assert now.show(TOKEN, client="2001:db8::ffff") is Finding.TOO_MANY
     assert now.show(TOKEN, client="2001:db8:0:1::1") is Finding.GOOD
 
@@ -134,7 +156,7 @@ async def show(rest: Rest, door: str, token: bytes | None, client: str = "10.9.9
 
 
 @pytest.mark.parametrize(("door", "right"), [("/admin/pool", TOKEN), ("/monitor/fault", PASSWORD)])
-@pytest.mark.parametrize("token", [b"caf\xe9", b"", "密码".encode(), b"\xff\xfe", b"w" * 1_000_000])
+@pytest.mark.parametrize("token", [b"caf\xe9", b"", "密码".encode(), b"\xff\xfe", b"w" * 30_000])
 async def test_b98_any_bytes_are_a_wrong_token_and_no_more(guarded: Rest, door: str, right: str, token: bytes) -> None:
     with structlog.testing.capture_logs() as logs:
         response = await show(guarded, door, token)
@@ -142,6 +164,12 @@ async def test_b98_any_bytes_are_a_wrong_token_and_no_more(guarded: Rest, door: 
     assert len(response.content) < 300
     assert "exception" not in str(logs)
     assert (await show(guarded, door, right.encode())).status_code == 200
+
+
+@pytest.mark.parametrize("door", ["/admin/pool", "/monitor/fault"])
+async def test_b98_one_that_no_head_may_hold_is_not_even_looked_at(guarded: Rest, door: str) -> None:
+    assert (await show(guarded, door, b"w" * 1_000_000)).status_code == 431
+    assert (await show(guarded, door, b"wrong")).status_code == 401
 
 
 @pytest.mark.parametrize(("door", "right"), [("/admin/pool", TOKEN), ("/monitor/fault", PASSWORD)])
@@ -152,7 +180,7 @@ async def test_b98_the_right_one_sent_twice_is_refused(guarded: Rest, door: str,
 
 @pytest.mark.parametrize(("door", "right"), [("/admin/pool", TOKEN), ("/monitor/fault", PASSWORD)])
 async def test_guessing_is_slowed_down_and_nobody_else_notices(guarded: Rest, door: str, right: str) -> None:
-    answers = [await show(guarded, door, b"guess") for _ in range(WRONG_TOKENS.burst + 5)]
+    answers = [await show(guarded, door, f"guess {number}".encode()) for number in range(WRONG_TOKENS.burst + 5)]
     assert [each.status_code for each in answers[: WRONG_TOKENS.burst]] == [401] * WRONG_TOKENS.burst
     assert answers[-1].status_code == 429
     assert 1 <= int(answers[-1].headers["retry-after"]) <= 60 / WRONG_TOKENS.per_minute
@@ -165,6 +193,15 @@ async def test_guessing_is_slowed_down_and_nobody_else_notices(guarded: Rest, do
     )
     assert monitored.status_code == 200
     assert time.monotonic() - began_s < 10, "refused at once: nobody is kept waiting on a connection"
+
+
+@pytest.mark.parametrize(("door", "right"), [("/admin/pool", TOKEN), ("/monitor/fault", PASSWORD)])
+async def test_an_old_one_is_slowed_down_and_the_new_one_from_there_goes_in(
+    guarded: Rest, door: str, right: str
+) -> None:
+    statuses = [(await show(guarded, door, b"the one before the rotation")).status_code for _ in range(15)]
+    assert statuses == [401] * WRONG_TOKENS.burst + [429] * 5
+    assert (await show(guarded, door, right.encode())).status_code == 200
 
 
 @pytest.mark.parametrize("query", ["token=SENTINEL", f"X-Internal-Token={PASSWORD}", f"x-admin-token={TOKEN}"])
