@@ -24,9 +24,9 @@ from uvicorn.lifespan.on import LifespanOn
 from edge.app import create_app
 from edge.notify import SystemdNotify
 from edge.reload import ConfigFile
+from edge.server.connection import Connection
 from edge.settings import ConfigError, Settings, check_tls_files, parse
 from edge.tls import HttpsCertificate
-from edge.server.connection import Connection
 from edge.upstream.channel import ChannelSecurityError
 from edge.upstream.driver import Driver
 from hairmesh import __version__, logs, spans
@@ -142,7 +142,7 @@ class _Server(uvicorn.Server):
         app: FastAPI,
         https: HttpsCertificate | None,
         listener: socket.socket,
-        notify: SystemdNotify | None,
+        notify: SystemdNotify | None = None,
     ) -> None:
         super().__init__(server_config(settings, app, https))
         self._notify = notify
