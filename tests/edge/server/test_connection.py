@@ -1,0 +1,261 @@
+"""What may come before a request is one, over real sockets: large heads, slow ones, none at all, too many."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge.server import connection
+from edge.server.crowd import RESERVED, Closed, Crowd
+from tests.edge.rest import MEASURE, PHOTO, FakeMesh, Rest, eventually, serving
+
+MONITOR = b"GET /monitor HTTP/1.1\r\nHost: x\r\n"
+CALL = f"POST {MEASURE} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n".encode()
+CHUNKED = CALL + b"Transfer-Encoding: chunked\r\n\r\n"
+FEW = 8
+
+
+Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Dial = Callable[[Rest, bytes], Awaitable[Ends]]
+
+
+@pytest.fixture
+async def dial() -> AsyncIterator[Dial]:
+    """Connections of their own with bytes sent as they are, closed in the end."""
+    writers = []
+
+    async def open_one(rest: Rest, request: bytes) -> Ends:
+        reader, writer = await asyncio.open_connection("127.0.0.1", rest.port)
+        writers.append(writer)
+        writer.write(request)
+        return reader, writer
+
+    yield open_one
+    for writer in writers:
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+def crowd_of(rest: Rest) -> Crowd:
+    crowd: Crowd = rest.server.config.app.state.crowd  # type: ignore[union-attr]
+    return crowd
+
+
+async def answered(reader: asyncio.StreamReader) -> tuple[int, Any]:
+    """Status and content of an answer on a connection that ends behind it."""
+    head, _, body = (await asyncio.wait_for(reader.read(), 20)).partition(b"\r\n\r\n")
+    assert b"connection: close" in head.lower()
+    return int(head.split()[1]), json.loads(body)
+
+
+async def ended(reader: asyncio.StreamReader) -> bool:
+    """Wait for the end of a connection: whether nothing was answered."""
+    try:
+        return await asyncio.wait_for(reader.read(), 20) == b""
+    except ConnectionResetError:
+        return True
+
+
+@pytest.fixture
+async def small(tmp_path: Path, mesh: FakeMesh) -> AsyncIterator[Rest]:
+    """A REST side with room for few."""
+    limits = {"max_connections": FEW, "max_body_bytes": 400_000, "max_uploading_bytes": 500_000}
+    async with serving(tmp_path, mesh, limits=limits) as running:
+        yield running
+
+
+LARGE_HEADS = {
+    "one header": b"X: " + b"a" * connection.MAX_HEAD_BYTES + b"\r\n\r\n",
+    "many headers": b"X: a\r\n" * (connection.MAX_HEADERS + 1) + b"\r\n",
+    "a header without an end": b"X: " + b"a" * 2 * connection.MAX_HEAD_BYTES,
+}
+
+
+@pytest.mark.parametrize("name", LARGE_HEADS)
+async def test_a_large_head_is_refused(rest: Rest, name: str, dial: Dial) -> None:
+    reader, _ = await dial(rest, MONITOR + LARGE_HEADS[name])
+    assert await answered(reader) == (431, {"status": "error", "message": "请求头过大"})
+    reader, _ = await dial(rest, CALL + b"Accept-Language: en\r\nX-Request-ID: mine\r\n" + LARGE_HEADS[name])
+    status, envelope = await answered(reader)
+    assert (status, envelope["code"], envelope["request_id"]) == (431, 1008, "mine")
+    assert envelope["data"]["reason"] == "HEAD_TOO_LARGE"
+    assert envelope["data"]["details"] == {"max_bytes": connection.MAX_HEAD_BYTES, "max_headers": 100}
+    assert crowd_of(rest).closed == {Closed.HEAD_TOO_LARGE: 2}
+
+
+async def test_a_long_url_is_part_of_the_head(rest: Rest, dial: Dial) -> None:
+    reader, _ = await dial(rest, b"GET /monitor?" + b"a" * connection.MAX_HEAD_BYTES + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert (await answered(reader))[0] == 431
+
+
+async def test_a_head_of_common_size_is_none_of_this(rest: Rest) -> None:
+    cookies = {"Cookie": "a" * 16_000, **{f"X-{number}": "a" for number in range(80)}}
+    assert (await rest.client.get("/monitor", headers=cookies)).status_code == 200
+    assert (await rest.client.get("/monitor", headers=cookies)).status_code == 200  # on the same connection
+
+
+async def test_who_never_ends_a_head_is_cut_off(rest: Rest, dial: Dial) -> None:
+    """Neither the answer nor the end of the connection stops it from sending: 100 MB of one header."""
+    _, writer = await dial(rest, MONITOR + b"X: ")
+
+    async def send() -> None:
+        for _ in range(100):
+            writer.write(b"a" * 1_000_000)
+            await writer.drain()
+
+    with pytest.raises(ConnectionError):
+        await send()
+    assert (await rest.client.get("/monitor")).status_code == 200
+
+
+async def test_what_is_not_http_is_refused_in_our_form(rest: Rest, dial: Dial) -> None:
+    reader, _ = await dial(rest, b"HELO there\r\n\r\n")
+    assert await answered(reader) == (400, {"status": "error", "message": "无效的 HTTP 请求"})
+    reader, _ = await dial(rest, CALL + b"Content-Length: -1\r\n\r\n")
+    status, envelope = await answered(reader)
+    assert (status, envelope["code"], envelope["data"]["reason"]) == (400, 1008, "BAD_REQUEST")
+
+
+SLOW = {
+    "a head": (b"", CALL, b"X: a\r\n"),
+    "one on a connection that was kept": (MONITOR + b"\r\n", CALL, b"X: a\r\n"),
+    "blank lines before a request": (b"", b"", b"\r\n"),
+    "blank lines before another one": (MONITOR + b"\r\n", b"", b"\r\n"),
+}
+
+
+@pytest.mark.parametrize("name", SLOW)
+async def test_a_slow_head_is_given_up(rest: Rest, monkeypatch: pytest.MonkeyPatch, name: str, dial: Dial) -> None:
+    """Slowloris: something more comes all the time, and never a whole head."""
+    monkeypatch.setattr(connection, "HEAD_TIMEOUT_S", 0.2)
+    before, begun, piece = SLOW[name]
+    reader, writer = await dial(rest, before)
+    if before:
+        await reader.readuntil(b"}")
+    writer.write(begun)
+
+    async def drip() -> None:
+        while True:
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(0.03)
+
+    dripping = asyncio.create_task(drip())
+    status, content = await answered(reader)
+    dripping.cancel()
+    await asyncio.wait([dripping])
+    assert status == 408
+    if begun:
+        assert (content["code"], content["data"]["reason"]) == (1008, "HEAD_LATE")
+    assert crowd_of(rest).closed == {Closed.HEAD_LATE: 1}
+
+
+async def test_a_connection_without_a_request_is_closed(
+    rest: Rest, monkeypatch: pytest.MonkeyPatch, dial: Dial
+) -> None:
+    monkeypatch.setattr(connection, "HEAD_TIMEOUT_S", 0.1)
+    reader, _ = await dial(rest, b"")
+    assert await ended(reader)
+
+
+async def test_waiting_for_an_answer_has_nothing_to_do_with_it(
+    rest: Rest, mesh: FakeMesh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "HEAD_TIMEOUT_S", 0.1)
+    mesh.gate = asyncio.Event()
+    call = asyncio.create_task(rest.measure())
+    await mesh.called.wait()
+    asyncio.get_running_loop().call_later(0.4, mesh.gate.set)
+    assert (await call).status_code == 200
+    assert crowd_of(rest).closed == {}
+
+
+async def test_small_chunks_are_no_fault(rest: Rest) -> None:
+    form = b'--b\r\nContent-Disposition: form-data; name="image"; filename="p.jpg"\r\n\r\n' + PHOTO + b"\r\n--b--\r\n"
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for start in range(0, len(form), 16):
+            yield form[start : start + 16]
+
+    headers = {"Content-Type": "multipart/form-data; boundary=b"}
+    assert (await rest.client.post(MEASURE, content=pieces(), headers=headers)).status_code == 200
+
+
+FRAMING = {"trailers": b"0\r\n" + b"X: a\r\n" * 40_000, "one trailer": b"0\r\nX: " + b"a" * 300_000}
+
+
+@pytest.mark.parametrize("name", FRAMING)
+async def test_what_stands_around_a_body_is_bounded(rest: Rest, mesh: FakeMesh, name: str, dial: Dial) -> None:
+    reader, writer = await dial(rest, CHUNKED + b"2\r\n{}\r\n")
+    await eventually(lambda: rest.server.server_state.tasks != set())
+    writer.write(FRAMING[name])
+    writer.write(FRAMING[name])
+    status, envelope = await answered(reader)
+    assert (status, envelope["data"]["reason"]) == (400, "BAD_REQUEST")
+    assert mesh.calls == []
+
+
+async def test_more_connections_than_there_is_room_for(small: Rest, dial: Dial) -> None:
+    """The first one waits longest, and goes; the last comes in, and is answered."""
+    idle = [await dial(small, b"") for _ in range(FEW + RESERVED)]
+    await eventually(lambda: len(crowd_of(small)) == FEW + RESERVED)
+    assert (await small.client.get("/monitor")).status_code == 200
+    assert await ended(idle[0][0])
+    assert crowd_of(small).closed == {Closed.CROWDED_OUT: 1}
+
+
+async def test_more_requests_than_there_is_room_for(small: Rest, mesh: FakeMesh) -> None:
+    mesh.gate = asyncio.Event()
+    calls = [asyncio.create_task(small.measure()) for _ in range(FEW)]
+    await eventually(lambda: len(mesh.calls) == FEW)
+    refused = await small.measure(headers={"Accept-Language": "en"})
+    assert (refused.status_code, refused.json()["data"]["reason"]) == (503, "BUSY")
+    assert refused.json()["data"]["details"]["max_requests"] == FEW
+    assert refused.headers["Retry-After"]
+    assert (await small.client.get("/monitor")).status_code == 200
+    mesh.gate.set()
+    assert [each.status_code for each in await asyncio.gather(*calls)] == [200] * FEW
+    assert (await small.measure()).status_code == 200
+
+
+async def test_bodies_that_arrive_at_once_share_their_room(small: Rest, dial: Dial) -> None:
+    """Announced bytes take none of it: only those that came do."""
+    head = CALL + b"Content-Length: 390000\r\n\r\n"
+    announced = [await dial(small, head) for _ in range(5)]
+    _, holds = await dial(small, head + b" " * 350_000)
+    room = small.server.config.app.state.room  # type: ignore[union-attr]
+    await eventually(lambda: room.body_bytes == 350_000)
+    assert (await small.measure()).status_code == 200  # a small one has room
+    reader, _ = await dial(small, head + b" " * 200_000)
+    status, envelope = await answered(reader)
+    assert (status, envelope["code"], envelope["data"]["reason"]) == (503, 1007, "BUSY")
+    assert envelope["data"]["details"]["max_uploading_bytes"] == 500_000
+    assert (await small.client.get("/monitor")).status_code == 200
+    for each in (holds, *(writer for _, writer in announced)):
+        each.close()
+    await eventually(lambda: room.body_bytes == 0)
+
+
+async def test_who_does_not_take_its_answer_is_let_go(
+    rest: Rest, mesh: FakeMesh, monkeypatch: pytest.MonkeyPatch, dial: Dial
+) -> None:
+    monkeypatch.setattr(connection, "NOT_READING_S", 0.2)
+    mesh.response.annotated_image.data = bytes(30_000_000)  # type: ignore[attr-defined]
+    url = (await rest.measure()).json()["data"]["annotated_image_url"]
+    picture = "/" + url.split("/", 3)[3]
+    request = f"GET {picture} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+    await dial(rest, request)
+    await eventually(lambda: crowd_of(rest).closed == {Closed.NOT_READING: 1})
+    reader, _ = await dial(rest, request)
+    got = 0
+    while got < 30_000_000:  # slowly, and all the time: it takes several of those spans
+        got += len(await asyncio.wait_for(reader.read(400_000), 20))
+        await asyncio.sleep(0.01)
+    assert crowd_of(rest).closed == {Closed.NOT_READING: 1}
