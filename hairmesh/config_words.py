@@ -16,6 +16,8 @@ _BOUNDS = {"exclusiveMinimum": "above", "minimum": "at least", "maximum": "at mo
 _TYPES = {"integer": "whole number", "number": "number", "boolean": "true or false", "null": "null", "object": "object"}
 _PLACE_IN_LIST = re.compile(r"\.\d+(?=\.|$)")
 MAX_GUESSES = 3
+A_SLIP = 0.85
+"""How alike two names are (`difflib`'s ratio) of which one is the other with a letter or two wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +103,15 @@ def plain_name(place: str) -> str:
 
 
 def nearest(name: str, known: list[str]) -> list[str]:
-    """Keys that may have been meant: the same word in another section first, then what is written like it."""
+    """Keys that may have been meant, by what is surest: the same word in another section, a slip in the whole name, a
+    slip in the word itself, anything like it.
+    """
     plain = plain_name(name)
     last = plain.rpartition(".")[2]
-    elsewhere = [key for key in known if key.rpartition(".")[2] == last]
-    alike = get_close_matches(plain, known, n=MAX_GUESSES)
     by_word = {key.rpartition(".")[2]: key for key in reversed(known)}
-    by_last = [by_word[word] for word in get_close_matches(last, by_word, n=MAX_GUESSES)]
-    return list(dict.fromkeys([*elsewhere, *alike, *by_last]))[:MAX_GUESSES]
+    return (
+        [key for key in known if key.rpartition(".")[2] == last]
+        or get_close_matches(plain, known, n=1, cutoff=A_SLIP)
+        or [by_word[word] for word in get_close_matches(last, by_word, n=MAX_GUESSES, cutoff=A_SLIP)]
+        or get_close_matches(plain, known, n=MAX_GUESSES)
+    )[:MAX_GUESSES]

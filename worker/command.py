@@ -12,6 +12,7 @@ import structlog
 import typer
 
 from hairmesh import logs
+from worker import outside
 from worker import settings as configuration
 from worker.server import CannotListenError, serve
 
@@ -30,6 +31,9 @@ def run(
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], typer.Option(help="Least that is logged.")
     ] = "info",
+    check: Annotated[
+        bool, typer.Option("--check", help="Only say whether the configuration is good: keys, certificates, folders.")
+    ] = False,
 ) -> None:
     """Run a HairMesh worker: one call at a time over gRPC, with health that proves progress.
 
@@ -39,9 +43,11 @@ def run(
 
     Models that are missing leave the worker up and NOT_SERVING: run `hairmesh models fetch`.
     """
+    path = config or (configuration.DEFAULT_CONFIG if configuration.DEFAULT_CONFIG.exists() else None)
+    if check:
+        sys.exit(_judge(path, listen))
     logs.configure("worker", level=log_level)
     log = structlog.stdlib.get_logger("worker")
-    path = config or (configuration.DEFAULT_CONFIG if configuration.DEFAULT_CONFIG.exists() else None)
     try:
         settings = configuration.load(path, os.environ, listen=listen)
         if path and (warning := configuration.permissions_warning(path)):
@@ -52,6 +58,24 @@ def run(
     except CannotListenError as error:
         sys.exit(_fail(str(error), EXIT_CANNOT_LISTEN))
     sys.exit(code)
+
+
+def _judge(path: Path | None, listen: str | None) -> int:
+    """Say to people what is wrong with the configuration, and with what it leads to; the exit status."""
+    name = path or "environment"
+    try:
+        settings = configuration.load(path, os.environ, listen=listen)
+        complaints = tuple(outside.complaints(settings))
+        if path and (warning := configuration.permissions_warning(path)):
+            typer.echo(f"hairmesh-worker: warning: {warning}", err=True)
+    except configuration.SettingsError as error:
+        complaints = error.complaints
+    for complaint in complaints:
+        typer.echo(f"hairmesh-worker: {name}: {complaint}", err=True)
+    if complaints:
+        return EXIT_BAD_CONFIGURATION
+    typer.echo(f"hairmesh-worker: {name}: configuration is good")
+    return 0
 
 
 def _fail(message: str, code: int) -> int:

@@ -22,7 +22,6 @@ from hair.analysis.v1.analyze_service_pb2_grpc import add_AnalyzeServiceServicer
 from hair.worker.v1 import worker_service_pb2
 from hair.worker.v1.worker_service_pb2_grpc import add_WorkerServiceServicer_to_server
 
-from hairmesh import spans
 from hairmesh.spans import Collector
 from hairmesh.wire import SERVER_OPTIONS, WORKER_SERVICE
 from worker.calls import Calls
@@ -40,12 +39,13 @@ from worker.identity import Identity
 from worker.metrics import WorkerMetrics
 from worker.news import News
 from worker.notify import SystemdNotify
+from worker.outside import check_tracing
 from worker.passwords import PasswordInterceptor, Passwords
 from worker.port import CannotListenError, listen_on
 from worker.reload import PasswordReload
 from worker.runner import Runner
 from worker.servicer import AnalyzeServicer
-from worker.settings import Settings, SettingsError
+from worker.settings import Settings, TracingSettings
 from worker.status import StatusBook, WorkerServicer
 from worker.tally import Tally
 from worker.thresholds import Thresholds
@@ -150,7 +150,7 @@ class Worker:
             on_beat=self._beat,
         )
         tally = Tally()
-        self._collector = _collector(settings.tracing.otlp_endpoint)
+        self._collector = _collector(settings.tracing)
         self._calls = Calls(
             self._engine,
             self._runner,
@@ -284,13 +284,10 @@ class Worker:
             self.broken.set_result(error)
 
 
-def _collector(otlp_endpoint: str | None) -> Collector | None:
+def _collector(tracing: TracingSettings) -> Collector | None:
     """None where there is none; raises `SettingsError` where it could not be used."""
-    if otlp_endpoint is None:
-        return None
-    if spans.packages_missing():
-        raise SettingsError(f"tracing.otlp_endpoint {spans.MISSING}")
-    return Collector(otlp_endpoint, "hairmesh-worker")
+    check_tracing(tracing)
+    return Collector(tracing.otlp_endpoint, "hairmesh-worker") if tracing.otlp_endpoint else None
 
 
 async def serve(
