@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from google.protobuf.descriptor import FieldDescriptor
-from hair.analysis.v1 import growth_pb2, hairlines_pb2
+from hair.analysis.v1 import common_pb2, growth_pb2, hairlines_pb2
 
 from edge.messages import Lang, Text
 
@@ -87,6 +87,19 @@ RULES: Mapping[str, Text] = {
     "temple_rise": Text("颞角高度", "height of temporal angle"),
     "no_hair_removed": Text("保留现有头发", "no hair removed"),
 }
+WARNINGS: Mapping[str, Text] = {
+    "CHILD": Text("儿童：成人标准不适用", "Child: adult norms do not hold"),
+    "PERSPECTIVE": Text("拍摄距离过近，比例有透视误差", "Taken too close: perspective distorts proportions"),
+    "NOT_A_PHOTO": Text("可能不是真人照片，数值不可靠", "May not be a photo of a person: values unreliable"),
+    "SCALE_UNCERTAIN": Text("虹膜不够清楚，未给出毫米数", "The irises are not clear enough: no millimetres are given"),
+    "PUPILLARY_DISTANCE_DOUBTFUL": Text(
+        "所给瞳距与虹膜不符，请核对", "The pupillary distance given contradicts the irises: check it"
+    ),
+    "HEAD_TILTED": Text(
+        "头部上仰或低垂，高度不准，请平视重拍", "Head tilted up or down: heights uncertain, retake level"
+    ),
+    "GLASSES": Text("佩戴眼镜，区间较宽", "Glasses: wider interval"),
+}
 
 _STYLE = Words("style_text", "The style in words, in the language asked for.", STYLES)
 _REASON = Words(
@@ -95,11 +108,13 @@ _REASON = Words(
     GROWN_REASONS,
     otherwise=_NO_PICTURE,
 )
+WARNING = Words("message", "The warning in words, in the language asked for.", WARNINGS)
 _RULE = Words("text", "The rule in words, in the language asked for.", RULES)
 
 WORDS: Mapping[FieldDescriptor, Words] = {
     message.DESCRIPTOR.fields_by_name[field]: words
     for message, field, words in (
+        (common_pb2.Warning, "reason", WARNING),
         (growth_pb2.StyleResult, "style", _STYLE),
         (growth_pb2.StyleResult, "grown_reason", _REASON),
         (growth_pb2.RegionResult, "grown_reason", _REASON),

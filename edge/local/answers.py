@@ -11,6 +11,8 @@ from typing import Any
 
 from edge.local.claims import GROUPS, Claims
 from edge.local.findings import Described, Points
+from edge.messages import Lang
+from edge.words import WARNING
 from vision.describe_terms import HIDDEN, Feature, in_words
 
 GEOMETRY, VISION_LLM = "geometry", "vision_llm"
@@ -25,7 +27,7 @@ def points_data(found: Points) -> dict[str, Any]:
     return {"photo": found.place.photo, "face": found.place.face, "points": points}
 
 
-def features_data(found: Described, claims: Claims | None, llm_reason: str | None, lang: str) -> dict[str, Any]:
+def features_data(found: Described, claims: Claims | None, llm_reason: str | None, lang: Lang) -> dict[str, Any]:
     """Data of the features call; `claims` are None where no model was asked, or had nothing usable to say."""
     said = claims or _NOTHING
     measured = found.description.features
@@ -43,7 +45,7 @@ def features_data(found: Described, claims: Claims | None, llm_reason: str | Non
         "features": features,
         "remarks": {group: said.remarks.get(group) for group in GROUPS} if claims else None,
         "disagreements": _disagreements(found, said),
-        "warnings": list(found.warnings),
+        "warnings": [{**warning, WARNING.key: WARNING.of(str(warning["reason"]), lang)} for warning in found.warnings],
     }
 
 

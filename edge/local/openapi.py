@@ -8,10 +8,12 @@ from edge.local.answers import BOTH, GEOMETRY, VISION_LLM, features_data, points
 from edge.local.claims import GROUPS, REMARK_MAX_CHARACTERS, Claims
 from edge.local.findings import Described, Place, Points
 from edge.local.llm import REASONS
+from edge.messages import Lang
 from edge.openapi_calls import call
 from edge.openapi_examples import REQUEST_ID
 from edge.openapi_messages import Schema, or_null, ref
 from edge.parameters import Parameters
+from edge.words import WARNING
 from vision.describe_terms import CLASSES, NO_PARSER, FaceDescription, Feature
 
 FEATURES = call(
@@ -95,6 +97,7 @@ _WARNING = _object(
     "Something the reader should know of the photo; only an edge with a parser looks.",
     {
         "reason": {**_TEXT, "description": "Such as `PERSPECTIVE`, `GLASSES`, `CHILD`."},
+        WARNING.key: or_null(_TEXT, WARNING.description),
         "value": or_null(_NUMBER, "The measured value."),
         "limit": or_null(_NUMBER, "The limit it broke."),
         "unit": {**_TEXT, "description": "Of both, such as `ratio` or `pct`."},
@@ -176,6 +179,6 @@ def examples() -> dict[str, Schema]:
     described = Described(_PLACE, FaceDescription(measured, None), (), None)
     points = {"glabella": (1017.2, 612.4), "left_pupil": (1153.6, 689.1), "right_pupil": (881.3, 690.8)}
     return {
-        "features": _envelope(features_data(described, claims, None, "zh")),
+        "features": _envelope(features_data(described, claims, None, Lang.ZH)),
         "special_points": _envelope(points_data(Points(_PLACE, points))),
     }

@@ -72,6 +72,7 @@ def test_names_are_those_of_the_catalogue() -> None:
     assert set(words.GROWN_REASONS) == set(GrowthReason)
     assert {style: tuple(text) for style, text in words.STYLES.items()} == labels.STYLE
     assert {rule: tuple(text) for rule, text in words.RULES.items()} == labels.RULE
+    assert {reason: tuple(text) for reason, text in words.WARNINGS.items()} == labels.WARNING
 
 
 def test_what_is_said_of_defaults_holds() -> None:

@@ -10,6 +10,7 @@ import pytest
 from edge.local.answers import features_data
 from edge.local.claims import Claims
 from edge.local.findings import Described
+from edge.messages import Lang
 from tests.edge.local.engines import PLACE, described, without_parser
 from vision.describe_terms import CLASSES, EYES_NOT_SEEN, GLASSES, HIDDEN, NO_HAIR, NO_PARSER, FaceDescription, Feature
 
@@ -17,7 +18,7 @@ UNSURE = Feature("average", 0.55, "wide", ratios={"width_to_face_width": 0.77})
 
 
 def merged(
-    description: FaceDescription, *, present: bool | None = None, lang: str = "zh", **said: str
+    description: FaceDescription, *, present: bool | None = None, lang: Lang = Lang.ZH, **said: str
 ) -> dict[str, Any]:
     """Data of the answer where the model claims `said`, `jaw_width="wide"` and so on."""
     claims = Claims({name.replace("_", ".", 1): claim for name, claim in said.items()}, present, {})
@@ -26,7 +27,7 @@ def merged(
 
 def test_geometry_alone_says_so_and_tells_its_ratios() -> None:
     description = described(jaw_width=UNSURE)
-    data = features_data(Described(PLACE, description, ({"reason": "GLASSES"},), None), None, "LLM_TIMEOUT", "en")
+    data = features_data(Described(PLACE, description, ({"reason": "GLASSES"},), None), None, "LLM_TIMEOUT", Lang.EN)
     assert (data["source"], data["llm_reason"], data["remarks"]) == ("geometry", "LLM_TIMEOUT", None)
     assert data["features"]["jaw"]["width"] == {
         "value": "average",
@@ -37,7 +38,7 @@ def test_geometry_alone_says_so_and_tells_its_ratios() -> None:
         "ratios": {"width_to_face_width": 0.77},
         "reason": None,
     }
-    assert data["warnings"] == [{"reason": "GLASSES"}]
+    assert data["warnings"] == [{"reason": "GLASSES", "message": "Glasses: wider interval"}]
 
 
 def test_where_geometry_is_sure_it_holds_and_the_difference_is_told() -> None:
@@ -90,8 +91,8 @@ def test_hair_that_is_not_there_is_not_claimed_into_being() -> None:
     assert data["disagreements"] == [{"field": "hair_present", "claimed": "yes", "measured": "no", "kept": "geometry"}]
 
 
-@pytest.mark.parametrize("lang", ["zh", "en"])
-def test_every_class_of_every_feature_has_words(lang: str) -> None:
+@pytest.mark.parametrize("lang", Lang)
+def test_every_class_of_every_feature_has_words(lang: Lang) -> None:
     for name, classes in CLASSES.items():
         texts = set()
         for value in classes:
