@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -28,22 +29,31 @@ class Text(NamedTuple):
 OK = Text("ok", "ok")
 
 
+_PRIMARY_TAGS: Mapping[str, Lang] = {"zh": Lang.ZH, "cmn": Lang.ZH, "yue": Lang.ZH, "en": Lang.EN}
+"""What language tags begin with. Phones set to Cantonese say `yue-Hant-HK`; ours is the nearest they get."""
+_UNSAID, _REFUSED = 0.0, -1.0
+
+
 @lru_cache(maxsize=256)  # few different headers, one look-up per request
 def preferred_language(accept_language: str) -> Lang:
-    """Chinese, unless the value of an `Accept-Language` header puts English first."""
-    best = {Lang.ZH: 0.0, Lang.EN: 0.0}
-    first_named: Lang | None = None
+    """What the value of an `Accept-Language` header puts first; Chinese where it names neither, or refuses both.
+
+    As RFC 9110 has it: `q=0` refuses, and `*` speaks of what is not named. Of equals the one named first.
+    """
+    weights: dict[Lang, float] = {}
+    others = _UNSAID
     for item in accept_language.split(","):
         tag, _, parameters = item.partition(";")
         primary = tag.strip().lower().partition("-")[0]
-        if primary not in best:
-            continue
-        lang = Lang(primary)
-        first_named = first_named or lang
-        best[lang] = max(best[lang], quality(parameters))
-    if best[Lang.EN] == best[Lang.ZH]:
-        return first_named if first_named and best[first_named] > 0 else Lang.ZH
-    return max(best, key=best.__getitem__)
+        weight = quality(parameters) or _REFUSED
+        if primary == "*":
+            others = weight
+        elif lang := _PRIMARY_TAGS.get(primary):
+            weights[lang] = max(weight, weights.get(lang, _REFUSED))
+    for lang in Lang:
+        weights.setdefault(lang, others)
+    best = max(weights, key=weights.__getitem__)
+    return Lang.ZH if weights[best] == _REFUSED else best
 
 
 def quality(parameters: str) -> float:
