@@ -1,4 +1,9 @@
-"""Who may call: the password in the metadata, compared in constant time as bytes."""
+"""Who may call: the password in the metadata, compared in constant time as bytes.
+
+Wrong ones are told of, not slowed down: callers cannot be told apart by their addresses (all edges may come from one,
+with a stranger beside them), and whoever guesses from there must not be able to shut out the edges. So a password has
+to be one that cannot be guessed, and one that looks short enough to be is told of as well.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +34,8 @@ log = structlog.stdlib.get_logger("worker.passwords")
 HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 """The one method that may be called without a password for some of its names: the health servicer decides."""
 
+LONG_ENOUGH = 16
+"""Characters of a password that nobody guesses, if they are random: as many as admin tokens must have."""
 MAX_PEERS = 10
 """So many callers are named in one line."""
 
@@ -53,6 +60,8 @@ class Passwords:
         if not accepted:
             raise ValueError("a worker without a password would accept nobody")
         self._accepted = tuple(password.get_secret_value().encode() for password in accepted)
+        if short := sum(len(password) < LONG_ENOUGH for password in self._accepted):
+            log.warning("passwords_short", count=short, advice=f"at least {LONG_ENOUGH} random characters")
 
     def judge(self, metadata: Metadata) -> Credential:
         """Exactly one accepted password in `x-internal-token`; two of them are as wrong as a wrong one."""

@@ -60,6 +60,27 @@ def test_none_twice_and_rotation() -> None:
     assert "new" not in repr(book)
 
 
+def test_what_could_be_guessed_is_told_whenever_it_is_taken_over() -> None:
+    with capture_logs() as logs:
+        book = passwords("short-1", "a-long-one-of-random-characters", "short-2")
+        book.replace([SecretStr("a-long-one-of-random-characters")])
+        book.replace([SecretStr("fifteen-letters")])
+    assert [(each["event"], each["log_level"], each["count"]) for each in logs] == [
+        ("passwords_short", "warning", 2),
+        ("passwords_short", "warning", 1),
+    ]
+    assert "short-1" not in str(logs)
+    assert "fifteen" not in str(logs)
+
+
+async def test_a_hundred_wrong_ones_shut_nobody_out_who_comes_from_the_same_address(client: Client) -> None:
+    """All edges may come from one address: a guesser beside them must not become an outage."""
+    for _ in range(100):
+        code, *_ = await refused(client.worker.GetStatus(pb.GetStatusRequest(), metadata=WRONG, timeout=5))
+        assert code is grpc.StatusCode.UNAUTHENTICATED
+    assert (await client.worker.GetStatus(pb.GetStatusRequest(), metadata=TOKEN, timeout=5)).status.boot_id
+
+
 @pytest.mark.parametrize("metadata", [(), WRONG, TWICE], ids=["missing", "wrong", "twice"])
 async def test_everything_but_two_bare_checks_is_closed(client: Client, metadata: Any, pipeline: FakePipeline) -> None:
     def stream(call: Any) -> Any:

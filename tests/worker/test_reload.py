@@ -28,8 +28,8 @@ class Watched:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        path.write_text(config("SENTINEL-old"))
-        self.book = Passwords([SecretStr("SENTINEL-old")])
+        path.write_text(config("SENTINEL-the-old-one"))
+        self.book = Passwords([SecretStr("SENTINEL-the-old-one")])
         self.reload = PasswordReload(path, {}, self.book, load(path, {}), poll_s=0.01)
         self.reload.look()
 
@@ -65,7 +65,9 @@ def _sparse(path: Path) -> None:
         lambda path: path.symlink_to(path),
         lambda path: path.write_bytes(b"\xff"),
         lambda path: path.write_text("{"),
-        lambda path: path.write_text(config("SENTINEL-old")[:-1] + ', "accept_passwords": ["SENTINEL-new"]}'),
+        lambda path: path.write_text(
+            config("SENTINEL-the-old-one")[:-1] + ', "accept_passwords": ["SENTINEL-the-new-one"]}'
+        ),
         lambda path: None,
     ],
     ids=["huge", "fifo", "folder", "endless", "circle", "bytes", "half", "twice", "gone"],
@@ -76,13 +78,13 @@ def test_whatever_takes_its_place_is_said_once_and_the_next_good_one_counts(
     watched.path.unlink()
     make(watched.path)
     assert watched.look() == ["config_not_applied"]
-    assert watched.lets_in("SENTINEL-old")
+    assert watched.lets_in("SENTINEL-the-old-one")
     if watched.path.is_symlink() or watched.path.exists():
         watched.path.rename(watched.path.with_name("away"))
-    watched.path.write_text(config("SENTINEL-new"))
+    watched.path.write_text(config("SENTINEL-the-new-one"))
     assert watched.look() == ["passwords_changed"]
-    assert watched.lets_in("SENTINEL-new")
-    assert not watched.lets_in("SENTINEL-old")
+    assert watched.lets_in("SENTINEL-the-new-one")
+    assert not watched.lets_in("SENTINEL-the-old-one")
 
 
 @pytest.mark.parametrize("part", ["read", "parse"])
@@ -95,9 +97,9 @@ def test_no_exception_ends_the_watching(watched: Watched, monkeypatch: pytest.Mo
         watched.path.write_text(config("SENTINEL-lost"))
         assert watched.look()[-1] == "config_not_applied"
         assert watched.look() == []
-    watched.path.write_text(config("SENTINEL-new"))
+    watched.path.write_text(config("SENTINEL-the-new-one"))
     assert watched.look() == ["passwords_changed"]
-    assert watched.lets_in("SENTINEL-new")
+    assert watched.lets_in("SENTINEL-the-new-one")
 
 
 def test_what_is_in_force_again_is_no_news(watched: Watched) -> None:
@@ -105,5 +107,5 @@ def test_what_is_in_force_again_is_no_news(watched: Watched) -> None:
     assert watched.look() == ["config_not_applied"]
     watched.path.with_name("away").rename(watched.path)
     assert watched.look() == []
-    watched.path.write_text(config("SENTINEL-old", device="cpu"))
+    watched.path.write_text(config("SENTINEL-the-old-one", device="cpu"))
     assert watched.look() == ["config_change_needs_restart"]

@@ -72,10 +72,17 @@ async def test_mutual_tls_asks_for_a_client_certificate(pems: Mapping[str, Path]
     tls = {**pems, "client_ca": pems["cert"].with_name("ca.pem")}
     worker = await Worker.start(settings(tls=tls, listen="localhost:0"), load_pipeline=pipeline.load, thresholds=QUICK)
     try:
-        for refused in (client(), client(own=certs.Authority(["localhost"]).sign("client"))):
+        strangers = {
+            "none": client(),
+            "of another authority": client(own=certs.Authority(["localhost"]).sign("client")),
+            "expired": client(own=OURS.sign("client", valid=(NOW - 2 * DAY, NOW - DAY))),
+            "not valid yet": client(own=OURS.sign("client", valid=(NOW + DAY, NOW + 2 * DAY))),
+            "a server's": client(own=OURS.sign("worker")),
+        }
+        for name, refused in strangers.items():
             with pytest.raises(aio.AioRpcError) as caught:
                 await status_over(worker.address, refused)
-            assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+            assert caught.value.code() is grpc.StatusCode.UNAVAILABLE, name
         answer = await status_over(worker.address, client(own=OURS.sign("client")))
         assert answer.status.boot_id == worker.identity.boot_id
     finally:
