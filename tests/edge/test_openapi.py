@@ -16,7 +16,7 @@ from openapi_spec_validator import validate
 from edge.errors import FRAMEWORK_REASONS, TABLE
 from edge.openapi_examples import DETAILS
 from edge.words import GROWN_REASONS
-from tests.edge.documented import fill
+from tests.edge.documented import fill, talkative_edge
 from tests.edge.rest import (
     CALLS,
     FEATURES,
@@ -156,6 +156,18 @@ def test_operations_have_names_and_words_of_their_own(document: Document) -> Non
     text = json.dumps(operations)
     assert "partial" not in text
     assert "functools" not in text
+
+
+@pytest.mark.parametrize("path", [*CALLS, FEATURES, SPECIAL_POINTS])
+async def test_examples_of_requests_are_answered_as_documented(tmp_path: Path, document: Document, path: str) -> None:
+    operation = document["paths"][path]["post"]
+    content = operation["requestBody"]["content"]["application/json"]
+    async with talkative_edge(tmp_path) as edge:
+        for example in content["examples"].values():
+            check(document, content["schema"], example["value"])
+            answer = await edge.client.post(path, json=example["value"])
+            assert answer.status_code == 200
+            check(document, operation["responses"]["200"]["content"]["application/json"]["schema"], answer.json())
 
 
 def test_a_picture_is_a_png(document: Document) -> None:
