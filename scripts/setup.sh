@@ -130,6 +130,22 @@ if monitoring_missing && command -v apt-get >/dev/null; then
   rm -rf "$work"
 fi
 
+# --- nginx -----------------------------------------------------------------------------------------------------------------------
+# For the tests of its site: unpacked as well, since the package would start it.
+unpack_nginx() { # by way of the folder $1
+  local fetch="apt-get download -qq -o APT::Sandbox::User=root nginx"
+  (cd "$1" && $fetch) 2>/dev/null || { privileged apt-get update -qq && (cd "$1" && $fetch); } || return
+  dpkg-deb -x "$1"/nginx_*.deb "$1/unpacked" && cp "$1/unpacked/usr/sbin/nginx" .venv/bin/ || return
+  .venv/bin/nginx -v 2>/dev/null || { rm .venv/bin/nginx; return 1; }  # a library that it needs is not here
+}
+
+if ! .venv/bin/nginx -v 2>/dev/null && ! command -v nginx >/dev/null && command -v apt-get >/dev/null; then
+  say "unpacking nginx into .venv/bin (1 MB), for tests"
+  work=$(mktemp -d)
+  unpack_nginx "$work" || say "it could not be had: the tests that need it are skipped"
+  rm -rf "$work"
+fi
+
 # --- Models ----------------------------------------------------------------------------------------------------------------------
 .venv/bin/hairmesh models fetch
 

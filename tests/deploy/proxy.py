@@ -1,0 +1,94 @@
+"""nginx with the site of deploy/nginx, in front of whatever a test runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import ssl
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from hairmesh import certs
+from hairmesh.stack import LOOPBACK, free_ports
+from tests.deploy.monitoring import ROOT, program
+
+SITE = (ROOT / "deploy" / "nginx" / "hairmesh.conf").read_text()
+AROUND = """\
+daemon off;
+pid {folder}/nginx.pid;
+error_log stderr notice;
+events {{}}
+http {{
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    include {folder}/hairmesh.conf;
+}}
+"""
+
+
+class Nginx:
+    """One that runs inside `async with`, on a free port, with a certificate of its own; `edges` are `host:port`."""
+
+    def __init__(self, folder: Path, *edges: str, changes: Mapping[str, str] | None = None) -> None:
+        """`changes`: what stands in the site's file, by what stands there instead."""
+        (self.port,) = free_ports(1)
+        self.folder = folder
+        folder.mkdir()
+        certs.write_dev(folder / "tls")
+        self.trust = ssl.create_default_context(cafile=folder / "tls" / "ca.pem")
+        servers = "\n".join(f"    server {edge} max_fails=1 fail_timeout=5s;" for edge in edges)
+        site, count = re.subn(r"(    server 127\S+ max_fails=1 fail_timeout=5s;\n?)+", f"{servers}\n", SITE)
+        assert count == 1
+        for theirs, ours in {
+            "/etc/hairmesh/tls/": f"{folder}/tls/",
+            "/var/log/nginx/": f"{folder}/",
+            "/run/hairmesh-nginx": f"{folder}/bodies",
+            "listen 443": f"listen {LOOPBACK}:{self.port}",
+            "    listen [::]:443 ssl http2;\n": "",
+            **(changes or {}),
+        }.items():
+            assert theirs in site, theirs
+            site = site.replace(theirs, ours)
+        (folder / "hairmesh.conf").write_text(site)
+        (folder / "nginx.conf").write_text(AROUND.format(folder=folder))
+        self.command = [program("nginx"), "-c", str(folder / "nginx.conf"), "-e", "stderr"]
+        self.url = f"https://{LOOPBACK}:{self.port}"
+
+    def check(self) -> str:
+        """What `nginx -t` says; raises `CalledProcessError` when it is not content."""
+        return subprocess.run([*self.command, "-t"], capture_output=True, text=True, check=True).stderr
+
+    def client(self, *, from_address: str | None = None) -> httpx.AsyncClient:
+        """Somebody outside."""
+        transport = httpx.AsyncHTTPTransport(verify=self.trust, local_address=from_address)
+        return httpx.AsyncClient(base_url=self.url, transport=transport, timeout=60)
+
+    def log(self) -> list[dict[str, Any]]:
+        """Its access log, complete once it has stopped."""
+        return [json.loads(line) for line in (self.folder / "hairmesh.log").read_text().splitlines()]
+
+    async def __aenter__(self) -> Self:
+        """Start it and wait until it serves."""
+        self._process = await asyncio.create_subprocess_exec(*self.command, stderr=asyncio.subprocess.PIPE)
+        assert self._process.stderr is not None
+        said = b""
+        while b"start worker process " not in said:
+            line = await self._process.stderr.readline()
+            assert line, said.decode()
+            said += line
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop it."""
+        self._process.terminate()
+        await self._process.communicate()

@@ -1,0 +1,342 @@
+"""The site for nginx: a real nginx in front of real edges."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from edge.command import KEEP_ALIVE_S
+from edge.errors import PARAMETER, SYSTEM, TABLE, ApiError
+from edge.messages import Lang
+from edge.pool.config import DispatchConfig
+from edge.settings.pictures import Limits
+from tests.deploy.proxy import SITE, Nginx
+from tests.edge.process import Process
+from tests.edge.rest import MEASURE, PHOTO, STYLES
+from tests.fakes.answers import Grow, Hold
+from tests.fakes.worker import FakeWorker
+
+MIB = 1024 * 1024
+FORM: dict[str, Any] = {"files": {"image": ("p.jpg", PHOTO)}}
+ADMIN = "an-admin-token-of-sixteen-or-more"
+
+
+def number(pattern: str) -> float:
+    """The one number that stands there in the site's file."""
+    (found,) = re.findall(rf"^\s*{pattern}", SITE, re.MULTILINE)
+    return float(found)
+
+
+# What the file says.
+
+
+def test_nginx_takes_the_file(tmp_path: Path) -> None:
+    said = Nginx(tmp_path / "nginx", "127.0.0.1:8080").check()
+    assert "[warn]" not in said
+    assert "test is successful" in said
+
+
+def test_a_body_that_the_edge_takes_passes_and_never_touches_a_disk() -> None:
+    largest = number(r"client_max_body_size (\d+)m;") * MIB
+    assert Limits().max_body_bytes < largest < number(r"client_body_buffer_size (\d+)m;") * MIB
+    assert f'"max_bytes":{Limits().max_body_bytes}' in SITE
+    assert re.search(r"^\s*client_body_temp_path /run/", SITE, re.MULTILINE)
+    assert number(r"proxy_max_temp_file_size (\d+);") == 0
+
+
+def test_the_longest_call_is_waited_for() -> None:
+    dispatch = DispatchConfig()
+    assert dispatch.max_queue_wait_seconds == 590
+    attempts_s = (1 + dispatch.max_retries) * dispatch.growth_timeout_seconds
+    longest_s = dispatch.max_queue_wait_seconds + dispatch.queue_wait_seconds + attempts_s
+    assert number(r"proxy_read_timeout (\d+)s;") > longest_s
+    assert number(r"    keepalive_timeout (\d+)s;  # shorter") < KEEP_ALIVE_S
+
+
+def test_nothing_that_was_sent_is_sent_again() -> None:
+    (conditions,) = re.findall(r"^\s*proxy_next_upstream ([^;]+);", SITE, re.MULTILINE)
+    assert set(conditions.split()) == {"error", "timeout"}
+
+
+def test_its_refusals_are_the_edges() -> None:
+    """Every reason that nginx gives, word by word and number by number."""
+    set_in = re.findall(r"set \$hairmesh_reason (\w+);\s+return (\d+) \$hairmesh_refusal;", SITE)
+    assert len(set_in) == 8
+    for reason, status in set_in:
+        assert TABLE[reason].http_status == int(status), reason
+        for lang in Lang:
+            (message,) = re.findall(rf'"{reason} {lang}" "(.+)";', SITE)
+            assert message == TABLE[reason].message.of(lang)
+            advice = ApiError(reason).advice
+            told = re.findall(rf"\"(?:{reason}|~\^\([A-Z_|]*\b{reason}\b[A-Z_|]*\)) {lang}\" '\"(.+)\"';", SITE)
+            assert told == ([advice.of(lang)] if advice else []), reason
+        (code,) = re.findall(rf"^    {reason} (\d+);", SITE, re.MULTILINE) or [str(PARAMETER)]
+        assert int(code) == TABLE[reason].code
+        later = re.findall(rf'"~\^\([A-Z_|]*\b{reason}\b[A-Z_|]*\)\$" (\d+);', SITE)
+        assert later == ([str(TABLE[reason].retry_after_s)] if TABLE[reason].retry_after_s else []), reason
+
+
+# What it does.
+
+
+@pytest.fixture
+async def worker() -> AsyncIterator[FakeWorker]:
+    worker = FakeWorker()
+    await worker.start()
+    yield worker
+    await worker.stop()
+
+
+class Site:
+    """nginx and the edges behind it, over one worker."""
+
+    def __init__(self, folder: Path, worker: FakeWorker, edges: int) -> None:
+        folders = [folder / f"edge{number}" for number in range(edges)]
+        for each in folders:
+            each.mkdir()
+        self.edges = [
+            Process(
+                each,
+                worker.address,
+                admin_tokens=[ADMIN],
+                trusted_proxies=["127.0.0.1/32"],
+                public_base_url="https://face.example",
+                static={"dir": str(folder / "pictures"), "shared": True},
+            )
+            for each in folders
+        ]
+        self.nginx = Nginx(folder / "nginx", *(f"127.0.0.1:{edge.port}" for edge in self.edges))
+        self._running = AsyncExitStack()
+
+    async def __aenter__(self) -> Site:
+        await asyncio.gather(*(self._running.enter_async_context(edge) for edge in self.edges))
+        await self._running.enter_async_context(self.nginx)
+        self.client = await self._running.enter_async_context(self.nginx.client())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._running.aclose()
+
+
+def handled(edge: Process, request_id: str) -> int:
+    """How many requests with that id an edge, which has stopped, has in its log."""
+    lines = (edge.folder / "request_log.jsonl").read_text().splitlines()
+    return [json.loads(line)["request_id"] for line in lines].count(request_id)
+
+
+async def test_from_outside(tmp_path: Path, worker: FakeWorker) -> None:
+    """TLS and HTTP/2, calls, pictures, closed paths, refusals, addresses; and what stands in the log of all that."""
+    async with Site(tmp_path, worker, 1) as site:
+        good = await site.client.post(MEASURE, **FORM, headers={"X-Request-ID": "mine-1"})
+        assert (good.status_code, good.json()["request_id"], good.headers["x-request-id"]) == (200, "mine-1", "mine-1")
+        picture = await see_the_picture(site, good.json()["data"]["annotated_image_url"])
+        await speak_http2(site)
+        await find_closed(site)
+        await be_refused(site)
+        await be_known_by_address(site)
+    lines = site.nginx.log()
+    assert next(line for line in lines if line["request_id"] == "mine-1")["path"] == MEASURE
+    assert {line["path"] for line in lines} >= {"/static/annotations/-", "/api/v1/requests/-/pictures", "-"}
+    errors = (site.nginx.folder / "hairmesh_error.log").read_text()
+    for never in (picture, "SENTINEL", "127.0.0.2", ADMIN):
+        assert never not in (site.nginx.folder / "hairmesh.log").read_text() + errors
+
+
+async def see_the_picture(site: Site, url: str) -> str:
+    """Its file's name. What the edge says of it is said once."""
+    assert url.startswith("https://face.example/static/annotations/")
+    name = url.rpartition("/")[2]
+    seen = await site.client.get(f"/static/annotations/{name}?token=SENTINEL")
+    assert (seen.status_code, seen.content[:4]) == (200, b"\x89PNG")
+    for header, value in {
+        "cache-control": "private, no-store",
+        "referrer-policy": "no-referrer",
+        "x-content-type-options": "nosniff",
+        "strict-transport-security": "max-age=31536000",
+    }.items():
+        assert seen.headers.get_list(header) == [value]
+    return name
+
+
+async def speak_http2(site: Site) -> None:
+    arguments = [
+        "curl",
+        "-s",
+        "--http2",
+        "--cacert",
+        str(site.nginx.folder / "tls" / "ca.pem"),
+        "-w",
+        " %{http_version}",
+    ]
+    curl = await asyncio.create_subprocess_exec(*arguments, f"{site.nginx.url}/livez", stdout=asyncio.subprocess.PIPE)
+    said, _ = await curl.communicate()
+    assert said.decode() == '{"status":"ok","service":"gateway"} 2'
+
+
+async def find_closed(site: Site) -> None:
+    """The edge would answer each of these."""
+    token = {"Authorization": f"Bearer {ADMIN}"}
+    for path in ("/metrics", "/admin/pool", "/admin/stats", "/docs", "/openapi.json", "/console", "/nothing/SENTINEL"):
+        for sent in (path, f"/api/..{path}", f"/static/annotations/%2e%2e/..{path}", f"/{path}"):
+            answer = await site.client.get(httpx.URL(site.nginx.url).copy_with(raw_path=sent.encode()), headers=token)
+            assert answer.status_code in {400, 404}, sent
+            assert answer.json() == {"status": "error", "message": answer.json()["message"]}
+    for path in ("/livez", "/readyz", "/health", "/gateway-health", "/monitor"):
+        assert (await site.client.get(path)).status_code == 200
+    assert (await site.client.post("/monitor/fault", json={"enabled": True})).status_code == 401
+
+
+async def be_refused(site: Site) -> None:
+    """One body is too large for the edge, the other for nginx already: clients see no difference."""
+    kind = {"Content-Type": "application/json"}
+    sizes = (5 * MIB // 2, 4 * MIB)
+    answers = [await site.client.post(MEASURE, content=bytes(size), headers=kind) for size in sizes]
+    told = [answer.json() for answer in answers]
+    assert [answer.status_code for answer in answers] == [413, 413]
+    assert told[0]["data"]["details"] == {"size_bytes": 5 * MIB // 2, "max_bytes": 2 * MIB}
+    assert told[1]["data"]["details"] == {"size_bytes": 4 * MIB, "max_bytes": 2 * MIB}
+    for each, answer in zip(told, answers, strict=True):
+        assert answer.headers["x-request-id"] == each.pop("request_id")
+        del each["data"]["details"]
+    assert told[0] == told[1]
+    for header in ("content-type", "content-language", "vary", "cache-control", "strict-transport-security"):
+        assert answers[0].headers.get_list(header) == answers[1].headers.get_list(header), header
+    in_english = await site.client.post(MEASURE, content=bytes(4 * MIB), headers={"Accept-Language": "en-GB,zh;q=0.5"})
+    assert in_english.json()["message"] == TABLE["BODY_TOO_LARGE"].message.en
+    for long in (
+        await site.client.get(f"{MEASURE}?{'SENTINEL' * 5_000}"),
+        await site.client.post(MEASURE, **FORM, headers={"X-Long": "a" * 40_000}),
+    ):
+        assert (long.status_code, reason(long)) == (431, "HEAD_TOO_LARGE")
+    traced = await site.client.request("TRACE", MEASURE)
+    assert (traced.status_code, reason(traced)) == (405, "METHOD_NOT_ALLOWED")
+    async with httpx.AsyncClient(trust_env=False) as plain:
+        answer = await plain.get(f"http://127.0.0.1:{site.nginx.port}{MEASURE}?token=SENTINEL")
+        assert (answer.status_code, reason(answer)) == (400, "BAD_REQUEST")
+
+
+async def be_known_by_address(site: Site) -> None:
+    """The edge knows who guesses tokens, whatever they claim to be."""
+    async with site.nginx.client(from_address="127.0.0.2") as guesser:
+        headers = {"Authorization": "Bearer wrong-token-of-somebody", "X-Forwarded-For": "10.9.9.9"}
+        answer = await guesser.delete("/api/v1/requests/mine-1/pictures", headers=headers)
+    assert answer.status_code == 401
+    stderr = site.edges[0].process.stderr
+    assert stderr is not None
+    while (line := json.loads(await stderr.readline()))["event"] != "wrong_tokens":
+        pass
+    assert line["clients"] == ["127.0.0.2"]
+
+
+async def test_progress_arrives_while_the_call_runs(tmp_path: Path, worker: FakeWorker) -> None:
+    held = Hold()
+    worker.script.append(Grow(steps=3, midway_at=1, midway=held))
+    async with Site(tmp_path, worker, 1) as site:
+        headers = {"Accept": "text/event-stream"}
+        async with site.client.stream("POST", STYLES, **FORM, headers=headers) as answer:
+            lines = answer.aiter_lines()
+            first = [await anext(lines), await anext(lines)]
+            while "event: progress" not in first:
+                first.append(await anext(lines))
+            assert not held.release.is_set()
+            held.release.set()
+            rest = [line async for line in lines]
+    assert "event: result" not in first
+    assert "event: result" in rest
+
+
+async def test_a_call_that_its_edge_took_along_is_told_so_and_made_once(tmp_path: Path, worker: FakeWorker) -> None:
+    held = worker.hold()
+    async with Site(tmp_path, worker, 2) as site:
+        call = asyncio.create_task(site.client.post(MEASURE, **FORM, headers={"X-Request-ID": "lost"}))
+        await held.started.wait()
+        dead, alive = site.edges
+        dead.process.kill()  # the first request goes to the first edge
+        answer = await call
+        held.release.set()
+        told = answer.json()
+        assert (answer.status_code, answer.headers["retry-after"], told["request_id"]) == (503, "5", "lost")
+        assert (told["code"], told["data"]["reason"]) == (SYSTEM, "EDGE_FAILED")
+        after = [await site.client.post(MEASURE, **FORM) for _call in range(10)]
+        assert {each.status_code for each in after} == {200}
+        alive.process.send_signal(signal.SIGTERM)
+        await alive.process.wait()
+        assert handled(alive, "lost") == 0
+        nobody = await site.client.post(MEASURE, **FORM, headers={"Accept-Language": "en"})
+        assert (nobody.status_code, nobody.json()["message"]) == (503, TABLE["EDGE_FAILED"].message.en)
+        monitored = await site.client.get("/monitor")
+        assert (monitored.status_code, monitored.json()["status"]) == (503, "error")
+    assert [seen.metadata["x-request-id"] for seen in worker.seen].count("lost") == 1
+
+
+class Callers:
+    """Clients that make one fast call after the other until they are told to end."""
+
+    def __init__(self, client: httpx.AsyncClient) -> None:
+        self.answers: list[httpx.Response] = []
+        self._client = client
+        self._news = asyncio.Condition()
+        self._end = False
+
+    async def call(self) -> None:
+        while not self._end:
+            self.answers.append(await self._client.post(MEASURE, **FORM))
+            async with self._news:
+                self._news.notify_all()
+
+    async def several_more(self, count: int = 40) -> None:
+        """Until so many more answers have come."""
+        before = len(self.answers)
+        async with self._news:
+            await self._news.wait_for(lambda: len(self.answers) >= before + count)
+
+    def end(self) -> None:
+        self._end = True
+
+
+@pytest.mark.parametrize("number_of_signal", [signal.SIGTERM, signal.SIGKILL])
+async def test_an_edge_leaves_and_fast_calls_go_on(
+    tmp_path: Path, worker: FakeWorker, number_of_signal: signal.Signals
+) -> None:
+    """Told to go, it finishes what it has: no error at all. Killed, it takes along what it was just answering."""
+    clients = 4
+    async with Site(tmp_path, worker, 2) as site, asyncio.TaskGroup() as group:
+        callers = Callers(site.client)
+        for _client in range(clients):
+            group.create_task(callers.call())
+        await callers.several_more()
+        leaver = site.edges[0].process
+        leaver.send_signal(number_of_signal)
+        await leaver.wait()
+        await callers.several_more()
+        callers.end()
+    ends = Counter(answer.status_code for answer in callers.answers)
+    if number_of_signal is signal.SIGTERM:
+        assert set(ends) == {200}
+    else:
+        assert set(ends) <= {200, 503}
+        assert ends[503] <= clients
+        assert all(reason(answer) == "EDGE_FAILED" for answer in callers.answers if answer.status_code == 503)
+
+
+def reason(answer: httpx.Response) -> Any:
+    return answer.json()["data"]["reason"]
+
+
+async def test_a_flood_from_one_address_is_slowed_down(tmp_path: Path) -> None:
+    changes = {"rate=100r/s": "rate=1r/m", "burst=200": "burst=1"}
+    async with Nginx(tmp_path / "nginx", "127.0.0.1:1", changes=changes) as nginx, nginx.client() as client:
+        answers = [await client.post(MEASURE, **FORM) for _call in range(3)]
+        assert [answer.status_code for answer in answers] == [503, 503, 429]
+        assert reason(answers[2]) == "TOO_MANY_REQUESTS"
+        assert answers[2].headers["retry-after"] == "5"
