@@ -70,6 +70,16 @@ class Process:
         await self.__aexit__()
         await self.__aenter__()
 
+    async def event(self, name: str) -> dict[str, Any]:
+        """The next line of its log with that event; all lines up to it stay in `said`."""
+        assert self.process.stderr is not None
+        async with asyncio.timeout(30):
+            while line := await self.process.stderr.readline():
+                self.said.append(json.loads(line))
+                if self.said[-1]["event"] == name:
+                    return self.said[-1]
+        raise AssertionError(f"no {name} in {self.said}")
+
     async def measure(self, photo: bytes) -> httpx.Response:
         """One measure call."""
         return await self.client.post("/api/v1/face/measure", files={"image": ("p.jpg", photo)})
