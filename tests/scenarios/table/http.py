@@ -95,6 +95,8 @@ ROWS = (
         "What is in force stays, password and all, until the file is whole; what is wrong with it is said once, in the"
         " log and in `/admin/pool`.",
         (
+            "tests/edge/test_reload_of_a_process.py::test_b63_written_in_two_halves_a_second_apart",
+            "tests/edge/test_reload_of_a_process.py::test_b63_a_bad_file_changes_nothing_and_is_one_clear_error",
             f"{RELOAD}test_half_a_file_is_given_time",
             f"{RELOAD}test_what_is_broken_changes_nothing_and_is_said_once",
             f"{RELOAD}test_whatever_takes_the_files_place_the_watching_goes_on",
