@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import schemathesis
-from schemathesis import Case, HookContext
+from schemathesis import Case, HookContext, SerializationContext
 
 from edge.openapi_examples import BLANK_PHOTO
+from edge.photo import MEDIA_TYPES
 
 _WIDTH_AND_HEIGHT = "\0\1\0\0" * 2  # 256 px, little-endian
 ASCII_PHOTO = "BM\x7f" + "\0" * 11 + "\x28\0\0\0" + _WIDTH_AND_HEIGHT + "\1\0\1" + "\0" * 40
@@ -17,6 +18,12 @@ _TEXTS = {
     "application/json": {"image_base64": BLANK_PHOTO, "mask_base64": BLANK_PHOTO},
     "multipart/form-data": {"image": ASCII_PHOTO, "mask": ASCII_PHOTO, "region": "[[60, 20], [140, 20], [100, 60]]"},
 }
+
+
+@schemathesis.serializer(*MEDIA_TYPES.values())
+def part(_context: SerializationContext, value: Any) -> bytes:
+    """What stands in the place of a picture, as it is."""
+    return str(value).encode()
 
 
 @schemathesis.hook
