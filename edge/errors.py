@@ -50,8 +50,8 @@ def _by_sign(key: str, positive: Text, negative: Text, unknown: Text) -> Callabl
 
 _YAW_ADVICE = _by_sign(  # positive: turned to the subject's own left
     "yaw_deg",
-    Text("请把头向您的右侧转正一点，正对镜头", "Turn your head a little to your right until you face the camera."),
-    Text("请把头向您的左侧转正一点，正对镜头", "Turn your head a little to your left until you face the camera."),
+    Text("请把头稍微转向您的右侧，正对镜头", "Turn your head a little to your right until you face the camera."),
+    Text("请把头稍微转向您的左侧，正对镜头", "Turn your head a little to your left until you face the camera."),
     Text("请把头转正一点，正对镜头", "Turn your head until you face the camera."),
 )
 _PITCH_ADVICE = _by_sign(  # positive: chin down
@@ -64,8 +64,8 @@ PHOTO_LIES_DEG = 60.0
 """Nobody tilts their head so far: from here on it is the photo that lies on its side."""
 _TILT_ADVICE = _by_sign(  # positive: top of the head towards the viewer's right, the subject's left
     "roll_deg",
-    Text("请把头向您的右肩方向摆正一点", "Tilt your head a little towards your right shoulder."),
-    Text("请把头向您的左肩方向摆正一点", "Tilt your head a little towards your left shoulder."),
+    Text("请把头稍微偏向您的右肩，摆正后再拍", "Tilt your head a little towards your right shoulder."),
+    Text("请把头稍微偏向您的左肩，摆正后再拍", "Tilt your head a little towards your left shoulder."),
     Text("请把头摆正，不要歪头", "Hold your head upright."),
 )
 _TURN_ADVICE = _by_sign(
@@ -122,9 +122,9 @@ TABLE: Mapping[str, Row] = {
             "请退后一点，让额头、下巴和两侧完整入镜", "Move back until forehead, chin and both sides are in the frame."
         ),
     ),
-    "YAW": Row(NOT_FRONTAL, 400, Text("头部左右偏转过大", "The head is turned too far to the side."), _YAW_ADVICE),
-    "PITCH": Row(NOT_FRONTAL, 400, Text("头部俯仰过大", "The head is nodded too far up or down."), _PITCH_ADVICE),
-    "ROLL": Row(NOT_FRONTAL, 400, Text("头部倾斜过大", "The head is tilted too far."), _roll_advice),
+    "YAW": Row(NOT_FRONTAL, 400, Text("头部左右偏转角度过大", "The head is turned too far to the side."), _YAW_ADVICE),
+    "PITCH": Row(NOT_FRONTAL, 400, Text("抬头或低头角度过大", "The head is nodded too far up or down."), _PITCH_ADVICE),
+    "ROLL": Row(NOT_FRONTAL, 400, Text("头部歪斜角度过大", "The head is tilted too far."), _roll_advice),
     "UPSIDE_DOWN": Row(
         NOT_FRONTAL,
         400,
@@ -154,7 +154,7 @@ TABLE: Mapping[str, Row] = {
     "POISON_INPUT": Row(
         NO_PICTURE,
         400,
-        Text("这张图片多次导致处理失败，已拒绝", "This picture broke processing repeatedly and is refused."),
+        Text("这张图片多次导致处理失败，不再处理", "This picture broke processing repeatedly and is refused."),
         Text("请换一张照片", "Use another photo."),
     ),
     "MULTIPLE_FACES": Row(
@@ -214,7 +214,8 @@ TABLE: Mapping[str, Row] = {
         SYSTEM,
         503,
         Text(
-            "本网关未启用本地视觉，暂不能处理此请求", "This edge has no vision of its own and cannot serve this call."
+            "本网关未启用本机人脸分析，暂不能处理此请求",
+            "This edge has no vision of its own and cannot serve this call.",
         ),
         Text("请联系管理员安装 edge-vision 组件", "Have the operator install the extra edge-vision."),
         retry_after_s=60,
@@ -230,7 +231,8 @@ TABLE: Mapping[str, Row] = {
         SYSTEM,
         503,
         Text(
-            "本网关的本地视觉已停止响应，暂不能处理此请求", "This edge's own vision hangs and cannot serve this call."
+            "本网关的本机人脸分析已停止响应，暂不能处理此请求",
+            "This edge's own vision hangs and cannot serve this call.",
         ),
         Text("请联系管理员重启网关", "Have the operator restart the edge."),
         retry_after_s=60,

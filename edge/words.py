@@ -39,18 +39,18 @@ GROWN_REASONS: Mapping[str, Text] = {
         "现有头发已达到此设计，或已覆盖该区域，无需生发",
         "The present hair reaches the design, or fills the region already: there is nothing to grow.",
     ),
-    "CHILD": Text("照片中是儿童，不生成生发效果图", "No hair is grown on a child."),
+    "CHILD": Text("照片中的人是儿童，不生成生发效果图", "No hair is grown on a child."),
     "HAIRLINE_HIDDEN": Text(
         "发际线被遮挡，请移开刘海、帽子或手，露出整个额头后重拍",
         "The hairline is hidden. Move bangs, hat or hand away, so that the whole forehead shows.",
     ),
     "NO_OWN_HAIR": Text(
-        "要长发的区域附近可见的本人头发太少，无法取得发色和纹理，请换一张露出更多头发的照片，或选择离头发更近的区域",
+        "要生发的区域附近本人的头发太少，无法取得发色和纹理；请换一张露出更多头发的照片，或选择离头发更近的区域",
         "Too little of the person's own hair is near the region to take colour and texture from. Use a photo that "
         "shows more of it, or a region nearer to it.",
     ),
     "NOT_CONVINCING": Text(
-        "效果图已生成，但未通过真实度检验，不予展示；可换一张照片、另一个 seed 或调整区域后再试",
+        "效果图不够真实，未予展示；请换一张照片、换一个 seed，或调整区域后再试",
         "A picture was made and is not shown, for it does not look real enough. Try another photo, seed or region.",
     ),
     "DIFFUSION_UNAVAILABLE": Text(
@@ -95,9 +95,7 @@ WARNINGS: Mapping[str, Text] = {
     "PUPILLARY_DISTANCE_DOUBTFUL": Text(
         "所给瞳距与虹膜不符，请核对", "The pupillary distance given contradicts the irises: check it"
     ),
-    "HEAD_TILTED": Text(
-        "头部上仰或低垂，高度不准，请平视重拍", "Head tilted up or down: heights uncertain, retake level"
-    ),
+    "HEAD_TILTED": Text("仰头或低头，高度不准，请平视重拍", "Head tilted up or down: heights uncertain, retake level"),
     "GLASSES": Text("佩戴眼镜，区间较宽", "Glasses: wider interval"),
 }
 

@@ -48,7 +48,7 @@ CLASSES: Mapping[str, Mapping[str, Words]] = {
     "brows.thickness": {
         "thin": Words("眉毛偏细", "thin brows"),
         "average": Words("眉毛粗细适中", "brows of average thickness"),
-        "thick": Words("眉毛浓粗", "thick brows"),
+        "thick": Words("眉毛偏粗", "thick brows"),
     },
     "brows.tilt": {
         "drooping": Words("眉尾偏低", "brows that fall outwards"),

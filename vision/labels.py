@@ -88,9 +88,7 @@ WARNING: Mapping[str, Words] = {
     "PUPILLARY_DISTANCE_DOUBTFUL": Words(
         "所给瞳距与虹膜不符，请核对", "The pupillary distance given contradicts the irises: check it"
     ),
-    "HEAD_TILTED": Words(
-        "头部上仰或低垂，高度不准，请平视重拍", "Head tilted up or down: heights uncertain, retake level"
-    ),
+    "HEAD_TILTED": Words("仰头或低头，高度不准，请平视重拍", "Head tilted up or down: heights uncertain, retake level"),
     "GLASSES": Words("佩戴眼镜，区间较宽", "Glasses: wider interval"),
 }
 """Warnings that belong on the picture, by `PhotoWarning.reason`; others stand in the answer alone."""
