@@ -39,6 +39,7 @@ DECIDES = {
 }
 HARMLESS = {
     "__future__",
+    "annotated_types",  # bounds as data
     "bisect",
     "collections",
     "dataclasses",

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Annotated, get_args, get_type_hints
+
+from annotated_types import Ge, Gt
 
 NAME_PREFIX = "dns:///"
 """Begins a worker that is a name with any number of addresses behind it, instead of one address."""
@@ -38,6 +42,30 @@ class ConcurrencyError(PoolConfigError):
     """`per_worker_concurrency` is not 1."""
 
 
+Seconds = Annotated[float, Gt(0)]
+Wait = Annotated[float, Ge(0)]
+"""So many seconds; 0: not at all."""
+
+
+def _check_bounds(section: str, config: HealthCheckConfig | DispatchConfig) -> None:
+    """Raise `OutOfRangeError` for a number that is not within what its annotation says."""
+    for name, bound in _bounds(type(config)):
+        value = getattr(config, name)
+        if isinstance(bound, Gt):
+            _require(value is None or value > bound.gt, f"{section}.{name}", value, f"must be above {bound.gt}")
+        else:
+            _require(value is None or value >= bound.ge, f"{section}.{name}", value, f"must be at least {bound.ge}")
+
+
+def _bounds(kind: type) -> Iterator[tuple[str, Gt | Ge]]:
+    """Name and bound of each number of a section."""
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        for alternative in (hint, *get_args(hint)):
+            for bound in getattr(alternative, "__metadata__", ()):
+                if isinstance(bound, Gt | Ge):
+                    yield name, bound
+
+
 def _require(holds: bool, setting: str, value: object, rule: str) -> None:
     if not holds:
         raise OutOfRangeError(f"{setting}: {value!r} {rule}")
@@ -47,28 +75,24 @@ def _require(holds: bool, setting: str, value: object, rule: str) -> None:
 class HealthCheckConfig:
     """Probes, thresholds, cooldown."""
 
-    interval_seconds: float = 8.0
+    interval_seconds: Seconds = 8.0
     """Between two probes of one worker, in s; every wait is moved by ± `PROBE_JITTER`."""
-    timeout_seconds: float = 3.0
+    timeout_seconds: Seconds = 3.0
     """How long one probe may take, in s."""
-    unhealthy_threshold: int = 2
+    unhealthy_threshold: Annotated[int, Ge(1)] = 2
     """Bad probes in a row that take a worker offline."""
-    healthy_threshold: int = 1
+    healthy_threshold: Annotated[int, Ge(1)] = 1
     """Good probes in a row that bring it online."""
-    cooldown_seconds: float = 60.0
+    cooldown_seconds: Wait = 60.0
     """Shortest time a worker stays ejected after a failed call, in s. 0 is the emergency switch: running cooldowns end,
     and an ejected worker is back with its next good probe."""
-    cooldown_max_seconds: float = 300.0
+    cooldown_max_seconds: Wait = 300.0
     """Longest such time after several ejections, in s."""
 
     def __post_init__(self) -> None:
         """Raise `OutOfRangeError` for what cannot be meant."""
-        for name in ("interval_seconds", "timeout_seconds"):
-            _require(getattr(self, name) > 0, f"health_check.{name}", getattr(self, name), "must be above 0")
-        for name in ("unhealthy_threshold", "healthy_threshold"):
-            _require(getattr(self, name) >= 1, f"health_check.{name}", getattr(self, name), "must be at least 1")
+        _check_bounds("health_check", self)
         cooldown_s = self.cooldown_seconds
-        _require(cooldown_s >= 0, "health_check.cooldown_seconds", cooldown_s, "must not be negative")
         _require(
             self.cooldown_max_seconds >= cooldown_s,
             "health_check.cooldown_max_seconds",
@@ -83,23 +107,23 @@ class DispatchConfig:
 
     per_worker_concurrency: int = 1
     """Calls on one worker at a time. Workers compute one call at a time: nothing else is accepted."""
-    queue_wait_seconds: float = 30.0
+    queue_wait_seconds: Wait = 30.0
     """How long an admitted request waits for a worker, in s."""
-    max_in_flight: int = 64
+    max_in_flight: Annotated[int, Ge(1)] = 64
     """Requests inside: running, or waiting for a worker."""
-    max_queue_wait_seconds: float = 590.0
+    max_queue_wait_seconds: Wait = 590.0
     """How long a request beyond that waits to get in, in s."""
-    max_queued_bytes: int = 256 * 1024 * 1024
+    max_queued_bytes: Annotated[int, Ge(0)] = 256 * 1024 * 1024
     """Bodies of the requests that wait to get in, all together, in bytes."""
-    request_timeout_seconds: float = 60.0
+    request_timeout_seconds: Seconds = 60.0
     """One attempt of a fast call, in s."""
-    growth_timeout_seconds: float = 180.0
+    growth_timeout_seconds: Seconds = 180.0
     """One attempt of a slow call, in s."""
     retry_on_failure: bool = True
     """Whether a failed attempt is tried again on another worker."""
-    max_retries: int = 1
+    max_retries: Annotated[int, Ge(0)] = 1
     """How often at most, beside the first attempt."""
-    spill_after_seconds: float | None = None
+    spill_after_seconds: Wait | None = None
     """How long a request waits for a primary before a free backup may help, in s; null: never while a primary is
     online."""
 
@@ -110,13 +134,7 @@ class DispatchConfig:
                 f"dispatch.per_worker_concurrency: {self.per_worker_concurrency!r} must be 1: a worker computes one"
                 " call at a time; start more workers instead"
             )
-        _require(self.max_in_flight >= 1, "dispatch.max_in_flight", self.max_in_flight, "must be at least 1")
-        for name in ("request_timeout_seconds", "growth_timeout_seconds"):
-            _require(getattr(self, name) > 0, f"dispatch.{name}", getattr(self, name), "must be above 0")
-        for name in ("queue_wait_seconds", "max_queue_wait_seconds", "max_queued_bytes", "max_retries"):
-            _require(getattr(self, name) >= 0, f"dispatch.{name}", getattr(self, name), "must not be negative")
-        spill_s = self.spill_after_seconds
-        _require(spill_s is None or spill_s >= 0, "dispatch.spill_after_seconds", spill_s, "must not be negative")
+        _check_bounds("dispatch", self)
 
     def attempt_timeout_s(self, *, slow: bool) -> float:
         """Longest time of one attempt, in s."""
