@@ -45,11 +45,11 @@ The REST side of HairMesh: takes photos over HTTP, has them computed by workers 
 and tells alerting who is online. One process, one event loop: the pool's memory cannot be shared between several.
 """
 _EPILOG = """\
-The configuration is one JSON file: see edge_config.example.json, which names every key. It is watched: a change is in
-force within 5 s without losing a request, a broken one changes nothing and is one error in the log, and what needs a
-restart (listen, tls, public_base_url, static, local_vision, docs, request_log, metrics, tracing, log_level) is named
-there. Logs are JSON lines on standard error. SIGHUP: look at the file now. SIGTERM: no new connections, running
-requests are finished. Exit status 2: the configuration is refused; 3: the address cannot be had.
+The configuration is one JSON file: edge_config.example.json names every key, `hairmesh config explain` says what each
+means and whether a change needs a restart. It is watched: a change is in force within 5 s without losing a request, a
+broken one changes nothing and is one error in the log, what waits for a restart is named there. Logs are JSON lines on
+standard error. SIGHUP: look at the file now. SIGTERM: no new connections, running requests are finished. Exit status 2:
+the configuration is refused; 3: the address cannot be had.
 """
 
 
