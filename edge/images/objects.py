@@ -15,6 +15,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlsplit
 
@@ -37,6 +38,7 @@ from edge.images.store import (
     is_removed,
     tag_of,
 )
+from edge.images.sweep import sweep
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig
@@ -99,7 +101,7 @@ class ObjectStore:
     def __init__(self, remote: Remote, retention: Retention) -> None:
         self._remote = remote
         self._condition = Condition()
-        self._stock = Stock(_Bucket(remote), retention, lambda: dict(self._writing))
+        self._stock = Stock(partial(sweep, _Bucket(remote)), retention, lambda: dict(self._writing))
         self._refused_bytes = 0
         """What the last answer would have needed, if there was no room for it: until there is, the store is full."""
         self._writing: dict[str, int] = {}

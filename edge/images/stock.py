@@ -1,98 +1,43 @@
-"""What a store holds: counted as pictures come and go, and counted anew by every sweep.
-
-A sweep looks at every picture there is. It runs in a thread of its own that pauses every few dozen entries, so that the
-event loop never waits for it: without the pauses it would hold the interpreter for 5 ms at a time.
-"""
+"""What a store holds: counted as pictures come and go, and counted anew by every sweep."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
-from typing import Protocol
 
 import structlog
 
-from edge.images.retention import Census, Entry, Retention, Why
+from edge.images.retention import Retention, Why
 from edge.images.store import StoreError, StoreFigures, StoreFullError
+from edge.images.sweep import Order, Swept
 from edge.threads import Threads
 
 ROOM_TIMEOUT_S = 5.0
 """How long a picture waits for room to be made; that goes on all the same."""
 NO_ROOM_S = 30.0
-"""When none could be made, that is not tried again for so long: what is there is too young to go."""
-_BATCH = 500
-"""How many entries are removed together."""
-
+"""When none could be made, that is not tried again for so long: what is there is too young to go, or cannot be seen."""
+BETWEEN_S = 1.0
+"""From a sweep to the next that nobody waits for."""
 log = structlog.get_logger()
-
-
-class Shelf(Protocol):
-    """Where the pictures are. Its methods are called in the sweeping thread; they raise `OSError` or `StoreError`."""
-
-    def walk(self) -> Iterator[Entry]:
-        """Every entry of ours, in any order, with pauses."""
-
-    def discard(self, names: Sequence[str]) -> None:
-        """Remove entries; those that are gone are no error."""
-
-
-@dataclass(frozen=True, slots=True)
-class Swept:
-    """What a sweep found and did."""
-
-    bytes: int
-    """Left."""
-    count: int
-    """Pictures left."""
-    removed: Counter[Why]
-    """Pictures that went."""
-
-
-def sweep(shelf: Shelf, retention: Retention, now_s: float, wanted_bytes: int, written: Collection[str]) -> Swept:
-    """Remove what has to go, and make room for `wanted_bytes` if there is need. Entries that are being `written`, and
-    those made after `now_s`, are not counted.
-    """
-    removed: Counter[Why] = Counter()
-    census = Census(retention, now_s, written)
-    _discard(shelf, census.look, removed)
-    left_bytes, left_count = census.bytes, census.count
-    if clearance := census.clearance(wanted_bytes):
-        left_bytes -= _discard(shelf, clearance.look, removed)
-        left_count -= removed[Why.ROOM]
-    return Swept(left_bytes, left_count, removed)
-
-
-def _discard(shelf: Shelf, look: Callable[[Entry], Why | None], removed: Counter[Why]) -> int:
-    """Remove what `look` says and count the pictures among it; their bytes."""
-    names: list[str] = []
-    gone_bytes = 0
-    for entry in shelf.walk():
-        if (why := look(entry)) is None:
-            continue
-        names.append(entry.name)
-        if entry.picture:
-            removed[why] += 1
-            gone_bytes += entry.bytes
-        if len(names) == _BATCH:
-            shelf.discard(names)
-            names.clear()
-    shelf.discard(names)
-    return gone_bytes
 
 
 class Stock:
     """The count of one store. `add` and `drop` may be called from any thread.
 
-    `written` tells what is being written at this moment, by name on the shelf, and its bytes.
+    `sweep` does an order, in a thread of its own; it raises `OSError` or `StoreError`. `written` tells what is being
+    written at this moment, by name on the shelf, and its bytes.
     """
 
-    def __init__(self, shelf: Shelf, retention: Retention, written: Callable[[], Mapping[str, int]]) -> None:
-        self._shelf = shelf
+    def __init__(
+        self, sweep: Callable[[Order], Swept], retention: Retention, written: Callable[[], Mapping[str, int]]
+    ) -> None:
+        self._do = sweep
         self._retention = retention
         self._written = written
         self._lock = threading.Lock()
@@ -109,7 +54,9 @@ class Stock:
         self._wanted_bytes = 0
         """For which the next sweep makes room."""
         self._no_room_until_s = 0.0
-        """On the monotonic clock."""
+        """On the monotonic clock; so is the next."""
+        self._swept_s = -math.inf
+        """When the last one ended."""
         self._nearly_full = asyncio.Event()
 
     @property
@@ -149,18 +96,25 @@ class Stock:
 
     async def make_room(self, more_bytes: int) -> None:
         """Have the oldest go where there is no room for so much more; raises `StoreFullError` where they may not."""
-        if self.fits(more_bytes):
-            return
-        if more_bytes <= self._retention.max_bytes and time.monotonic() >= self._no_room_until_s:
-            self._wanted_bytes = max(self._wanted_bytes, more_bytes)
-            await asyncio.wait({self._start()}, timeout=ROOM_TIMEOUT_S)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ROOM_TIMEOUT_S):
+                for _ in range(2):  # one that is under way knows nothing of this wish, nor of what came since it began
+                    if not self._may_make_room(more_bytes):
+                        break
+                    self._wanted_bytes = max(self._wanted_bytes, more_bytes)
+                    await asyncio.wait({self._start()})
         if not self.fits(more_bytes):
             raise StoreFullError("pictures take all of static.max_bytes, and none may go yet")
+
+    def _may_make_room(self, more_bytes: int) -> bool:
+        """Whether there is need, and any prospect."""
+        possible = more_bytes <= self._retention.max_bytes and time.monotonic() >= self._no_room_until_s
+        return possible and not self.fits(more_bytes)
 
     async def nearly_full(self) -> None:
         """Wait until room has to be made, and can be."""
         await self._nearly_full.wait()
-        await asyncio.sleep(self._no_room_until_s - time.monotonic())
+        await asyncio.sleep(max(self._no_room_until_s, self._swept_s + BETWEEN_S) - time.monotonic())
 
     async def sweep(self) -> None:
         """Remove what has to go and count what is left; one that is under way is joined."""
@@ -177,23 +131,34 @@ class Stock:
             self._since_bytes, self._since_count = sum(written.values()), len(written)
         wanted_bytes, self._wanted_bytes = self._wanted_bytes, 0
         self._nearly_full.clear()
-        work = partial(sweep, self._shelf, self._retention, time.time(), wanted_bytes, written)
+        work = partial(self._do, Order(self._retention, time.time(), wanted_bytes, written))
+        began_s = time.monotonic()
         try:
             swept = await self._thread.run(work, timeout_s=None)
         except (OSError, StoreError) as error:
             log.error("pictures_not_swept", problem=getattr(error, "strerror", None) or str(error))  # noqa: TRY400
+            self._ended(no_room=True)
             return
         with self._lock:
             self._bytes = swept.bytes + self._since_bytes
             self._count = swept.count + self._since_count
         self._removed += swept.removed
-        if self._retention.nearly_full(self._bytes) or not self.fits(wanted_bytes):
-            self._no_room_until_s = time.monotonic() + NO_ROOM_S
-            self._nearly_full.set()
+        retention = self._retention
+        # Of what this sweep has seen: what has come since is for the next.
+        self._ended(no_room=retention.nearly_full(swept.bytes) or not retention.fits(swept.bytes, wanted_bytes))
+        facts = {"bytes_left": swept.bytes, "duration_s": round(time.monotonic() - began_s, 3)}
         if old := swept.removed[Why.OLD]:
-            log.info("old_pictures_removed", count=old, bytes_left=swept.bytes)
+            log.info("old_pictures_removed", count=old, **facts)
         if for_room := swept.removed[Why.ROOM]:
-            log.info("pictures_removed_for_room", count=for_room, bytes_left=swept.bytes)
+            log.info("pictures_removed_for_room", count=for_room, **facts)
+
+    def _ended(self, *, no_room: bool) -> None:
+        """A sweep is over; `no_room`: another one at once would find no more to remove."""
+        self._swept_s = time.monotonic()
+        if no_room:
+            self._no_room_until_s = self._swept_s + NO_ROOM_S
+        if self._retention.nearly_full(self._bytes):
+            self._nearly_full.set()
 
     def figures(self) -> StoreFigures:
         """How the store is doing."""

@@ -1,0 +1,55 @@
+"""A folder swept in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from edge.images.apart import sweep_apart
+from edge.images.folder import file_name
+from edge.images.retention import Retention, Why
+from edge.images.store import new_id
+from edge.images.sweep import Order
+
+HOUR_S = 3600.0
+
+
+def order(max_bytes: int, *, wanted_bytes: int = 0, written: tuple[str, ...] = ()) -> Order:
+    return Order(Retention(max_bytes, 72 * HOUR_S, 600.0), time.time(), wanted_bytes, written)
+
+
+def made(folder: Path, age_s: float, size: int = 100) -> Path:
+    path = folder / file_name(new_id("r"))
+    path.write_bytes(bytes(size))
+    os.utime(path, (time.time() - age_s,) * 2)
+    return path
+
+
+def test_it_does_what_it_is_told_and_says_what_came_of_it(tmp_path: Path) -> None:
+    too_old, for_room, kept = made(tmp_path, 73 * HOUR_S), made(tmp_path, 71 * HOUR_S), made(tmp_path, 1 * HOUR_S)
+    young, being_written = made(tmp_path, 10), made(tmp_path, 5)
+    swept = sweep_apart(tmp_path, order(300, wanted_bytes=100, written=(being_written.name,)))
+    assert (swept.count, swept.bytes) == (2, 200)
+    assert swept.removed == {Why.OLD: 1, Why.ROOM: 1}
+    assert set(tmp_path.iterdir()) == {kept, young, being_written}
+    assert not too_old.exists()
+    assert not for_room.exists()
+
+
+def test_what_the_system_refuses_is_said_as_it_would_be_here(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="No such file or directory"):
+        sweep_apart(tmp_path / "gone", order(300))
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError):
+        sweep_apart(tmp_path / "file", order(300))
+
+
+def test_a_process_that_is_killed_is_an_error_and_no_empty_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edge.images.apart._TETHERED", ("/bin/false",))
+    with pytest.raises(OSError, match="the sweeping process ended with status 1"):
+        sweep_apart(tmp_path, order(300))

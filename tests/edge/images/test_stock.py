@@ -1,0 +1,102 @@
+"""What a store counts, and when it makes room: over a shelf whose sweeps last as long as a test wants."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from functools import partial
+
+import pytest
+import structlog
+
+from edge.images.retention import Entry, Retention
+from edge.images.stock import Stock
+from edge.images.store import StoreFullError
+from edge.images.sweep import sweep
+
+KEEP = Retention(max_bytes=1000, max_age_s=3600.0, min_age_s=600.0)
+
+
+class FakeShelf:
+    """Entries in memory."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.walks = 0
+        self.walking = threading.Event()
+        self.gate = threading.Event()
+        self.gate.set()
+        self.trouble: OSError | None = None
+
+    def add(self, age_s: float, size: int) -> None:
+        """A picture of that age."""
+        name = f"picture-{len(self.entries)}-{size}"
+        self.entries[name] = Entry(name, picture=True, made_s=time.time() - age_s, bytes=size)
+
+    def walk(self) -> Iterator[Entry]:
+        """What is there at this moment; goes on when the gate is open."""
+        seen = list(self.entries.values())
+        self.walks += 1
+        self.walking.set()
+        assert self.gate.wait(20)
+        if self.trouble is not None:
+            raise self.trouble
+        yield from seen
+
+    def discard(self, names: Sequence[str]) -> None:
+        """They are gone."""
+        for name in names:
+            self.entries.pop(name, None)
+
+
+@pytest.fixture
+def shelf() -> FakeShelf:
+    return FakeShelf()
+
+
+@pytest.fixture
+async def stock(shelf: FakeShelf) -> AsyncIterator[Stock]:
+    made = Stock(partial(sweep, shelf), KEEP, dict)
+    yield made
+    made.close()
+
+
+async def test_whoever_comes_during_a_sweep_gets_one_that_knows_of_them(shelf: FakeShelf, stock: Stock) -> None:
+    """The sweep under way has seen too little to remove anything: what has filled the store came since it began."""
+    shelf.add(1000, 900)
+    await stock.sweep()
+    shelf.walking.clear()
+    shelf.gate.clear()
+    sweeping = asyncio.create_task(stock.sweep())
+    await asyncio.to_thread(shelf.walking.wait, 20)
+    shelf.add(700, 90)
+    stock.add(90)
+    waiting = asyncio.create_task(stock.make_room(200))
+    await asyncio.sleep(0)
+    shelf.gate.set()
+    await asyncio.gather(sweeping, waiting)
+    assert stock.fits(200)
+    assert stock.bytes == sum(entry.bytes for entry in shelf.entries.values())
+
+
+async def test_where_none_may_go_that_is_not_looked_at_again_for_every_picture(shelf: FakeShelf, stock: Stock) -> None:
+    shelf.add(10, 900)
+    await stock.sweep()
+    for _ in range(5):
+        with pytest.raises(StoreFullError):
+            await stock.make_room(200)
+    assert shelf.walks == 1 + 2, "a first look, and a second for what may go"
+
+
+async def test_a_store_that_cannot_be_seen_is_not_asked_again_for_every_picture(shelf: FakeShelf, stock: Stock) -> None:
+    shelf.add(1000, 900)
+    await stock.sweep()
+    walks, shelf.trouble = shelf.walks, PermissionError(13, "Permission denied")
+    with structlog.testing.capture_logs() as said:
+        for _ in range(5):
+            with pytest.raises(StoreFullError):
+                await stock.make_room(200)
+    assert shelf.walks == walks + 1
+    assert [(line["event"], line["problem"]) for line in said] == [("pictures_not_swept", "Permission denied")]
