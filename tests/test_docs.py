@@ -158,7 +158,7 @@ def test_exit_statuses_of_a_worker_are_those_of_the_code() -> None:
     assert told["`hairmesh-worker`"] == {str(int(status)) for status in ends | signals}
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", *sorted(DOCS.glob("*.md"))], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", sorted([*ROOT.glob("README*.md"), *DOCS.glob("*.md")]), ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
         if "://" in target:

@@ -1,0 +1,65 @@
+"""The first pages: the Chinese one says what the English one says, and no page of the documentation is left out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ENGLISH, CHINESE = ((ROOT / name).read_text() for name in ("README.md", "README.zh-CN.md"))
+
+
+def code(page: str) -> list[str]:
+    """Lines of its blocks, without remarks."""
+    return [re.sub(r"\s+# .*", "", line) for line in page.splitlines() if line.startswith("    ")]
+
+
+def outline(page: str) -> list[str]:
+    """What its lines begin: headings, tables, lists, code, pictures, paragraphs; each run of them once."""
+    kinds = [
+        next((kind for kind in ("# ", "## ", "| ", "|--", "- ", "    ", "![") if line.startswith(kind)), "text")
+        for line in page.splitlines()
+        if (line and not line.startswith("  ")) or line.startswith("    ")
+    ]
+    return [kind for number, kind in enumerate(kinds) if kind != "text" or kinds[number - 1 : number] != ["text"]]
+
+
+def links(page: str) -> list[str]:
+    """Where it leads, but for pictures and the other language."""
+    found = re.findall(r"(?<!!)\[[^\]]*(?:\[[^\]]*\])?[^\]]*\]\(([^)\s]+)\)", page)
+    return [target for target in found if not target.startswith("README")]
+
+
+def test_both_have_the_same_commands() -> None:
+    assert code(CHINESE) == code(ENGLISH)
+    assert len(code(ENGLISH)) > 15
+
+
+def test_both_have_the_same_parts() -> None:
+    assert outline(CHINESE) == outline(ENGLISH)
+
+
+def test_both_lead_to_the_same_places_and_to_each_other() -> None:
+    assert links(CHINESE) == links(ENGLISH)
+    assert "](README.zh-CN.md)" in ENGLISH
+    assert "](README.md)" in CHINESE
+
+
+def test_both_name_the_same_things() -> None:
+    """Names of settings, routes and files are the same in any language."""
+    named = [set(re.findall(r"`([^`]+)`", re.sub(r"\s+# .*", "", page))) for page in (ENGLISH, CHINESE)]
+    assert named[0] == named[1]
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_every_page_is_in_the_index(page: Path) -> None:
+    index = (ROOT / "docs" / "README.md").read_text()
+    assert page.name == "README.md" or f"]({page.name})" in index
+
+
+def test_the_picture_of_each_is_there() -> None:
+    for page in (ENGLISH, CHINESE):
+        (picture,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page)
+        assert (ROOT / picture).stat().st_size > 10_000
