@@ -71,7 +71,7 @@ def confine(unit: str) -> None:
         if number < 0:  # of another processor
             continue
         for comparison in (
-            [(Comparison * 1)((0, _EQUAL, family, 0)) for family in families] if name == "socket" else [None]
+            [(Comparison * 1)(Comparison(0, _EQUAL, family, 0)) for family in families] if name == "socket" else [None]
         ):
             count = 0 if comparison is None else 1
             seccomp.seccomp_rule_add_array(rules, _ALLOW, number, count, comparison)

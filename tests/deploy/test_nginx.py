@@ -169,18 +169,17 @@ async def see_the_picture(site: Site, url: str) -> str:
 
 
 async def speak_http2(site: Site) -> None:
-    arguments = [
-        "curl",
-        "-s",
-        "--http2",
-        "--cacert",
-        str(site.nginx.folder / "tls" / "ca.pem"),
-        "-w",
-        " %{http_version}",
-    ]
-    curl = await asyncio.create_subprocess_exec(*arguments, f"{site.nginx.url}/livez", stdout=asyncio.subprocess.PIPE)
-    said, _ = await curl.communicate()
-    assert said.decode() == '{"status":"ok","service":"gateway"} 2'
+    assert await curl(site.nginx, "--http2", path="/livez") == '{"status":"ok","service":"gateway"} 2 200'
+
+
+async def curl(nginx: Nginx, *arguments: str, path: str) -> str:
+    """The answer, the version of HTTP and the status."""
+    command = ["curl", "-s", "--cacert", str(nginx.folder / "tls" / "ca.pem"), "-w", " %{http_version} %{http_code}"]
+    process = await asyncio.create_subprocess_exec(
+        *command, *arguments, f"{nginx.url}{path}", stdout=asyncio.subprocess.PIPE
+    )
+    said, _ = await process.communicate()
+    return said.decode()
 
 
 async def find_closed(site: Site) -> None:
@@ -340,3 +339,22 @@ async def test_a_flood_from_one_address_is_slowed_down(tmp_path: Path) -> None:
         assert [answer.status_code for answer in answers] == [503, 503, 429]
         assert reason(answers[2]) == "TOO_MANY_REQUESTS"
         assert answers[2].headers["retry-after"] == "5"
+
+
+async def test_no_photo_touches_a_disk(tmp_path: Path) -> None:
+    """nginx warns where it writes a body down; however it is sent."""
+    changes = {"hairmesh_error.log crit": "hairmesh_error.log warn"}
+    photo = bytes(29 * MIB // 10)
+    async with Nginx(tmp_path / "nginx", "127.0.0.1:1", changes=changes) as nginx, nginx.client() as client:
+
+        async def pieces() -> AsyncIterator[bytes]:
+            for at in range(0, len(photo), 50_000):
+                yield photo[at : at + 50_000]
+
+        for content in (photo, pieces()):
+            assert (await client.post(MEASURE, content=content)).status_code == 503
+        (tmp_path / "photo").write_bytes(photo)
+        said = await curl(nginx, "--http2", "--data-binary", f"@{tmp_path / 'photo'}", path=MEASURE)
+        assert said.endswith(" 503")
+    assert "temporary file" not in (nginx.folder / "hairmesh_error.log").read_text()
+    assert not [each for each in (nginx.folder / "bodies").rglob("*") if each.is_file()]

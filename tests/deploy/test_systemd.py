@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
+from pydantic import SecretStr
 
 from edge.command import GRACE_S
 from hairmesh.child import console_script
@@ -80,7 +81,7 @@ def test_what_ends_is_started_again_later_and_later_unless_its_configuration_is_
 
 def test_stopping_waits_for_the_drain() -> None:
     assert float(values(EDGE, "TimeoutStopSec")[0]) > GRACE_S
-    settings, t = Settings(accept_passwords=("secret",)), Thresholds()
+    settings, t = Settings(accept_passwords=(SecretStr("secret"),)), Thresholds()
     drain_s = settings.drain_delay_seconds + settings.drain_grace_seconds
     # Callers are cut off and the server is closed, each in `close_s`; then the thread may go on.
     assert float(values(WORKER, "TimeoutStopSec")[0]) > drain_s + 2 * t.close_s + t.thread_end_s
