@@ -32,8 +32,8 @@ async def take_in(exchange: Exchange, kind: type[P], limits: Limits) -> Intake[P
         raise ApiError("UNSUPPORTED_MEDIA_TYPE")
     exchange.timeout_s()  # a wrong header is refused before the body is read
     with exchange.room.body() as room:
-        body = await upload.read_body(exchange.receive, exchange.headers, limits.max_body_bytes, room.take)
-        given = await upload.parse(content_type, body, kind.shape)
+        body = await upload.read_body(exchange.receive, exchange.headers, limits.max_body_bytes, room)
+        given = await upload.parse(content_type, body, kind.shape, room)
         parameters = validate(kind, given.parameters)
         if "image" not in given.files:
             raise ApiError("MISSING_PARAMETER", {"field": "image", "in_json": upload.in_json("image")})

@@ -11,6 +11,7 @@ from typing import Self
 
 from edge.errors import ApiError
 from edge.reload import InForce
+from edge.turns import Turns
 
 
 class Room:
@@ -22,6 +23,8 @@ class Room:
         """Under `/api/`, that were let in and have not ended."""
         self.body_bytes = 0
         """Of bodies that arrive or are taken apart."""
+        self.turns = Turns()
+        """In which that is done."""
 
     @property
     def max_connections(self) -> int:
@@ -61,6 +64,10 @@ class BodyRoom:
         """So many bytes more have arrived; raises `ApiError` BUSY where there is no room for them."""
         self._room.take_bytes(count)
         self._taken += count
+
+    async def turn(self) -> None:
+        """To be awaited before each further piece of work on the body."""
+        await self._room.turns.take()
 
     def __enter__(self) -> Self:
         """Nothing is taken yet."""

@@ -10,8 +10,9 @@ import asyncio
 import binascii
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import orjson
 from python_multipart.exceptions import FormParserError
@@ -28,6 +29,7 @@ MAX_PARTS = 32
 SLICE_BYTES = 262_144
 """A form is parsed in slices of this, and others get their turn in between: the parser takes some bytes one by one, and
 a body made of those alone would keep everyone waiting."""
+SMALL_PIECE_BYTES = 4096
 MAX_FIELD_BYTES = 65_536
 """One parameter as a form field: the longest polygon fits."""
 BODY_GRACE_S = 20.0
@@ -68,15 +70,23 @@ def in_json(name: str) -> str:
     return f"{name}_base64"
 
 
-async def read_body(receive: Receive, headers: Headers, max_bytes: int, take: Callable[[int], None]) -> bytes:
-    """The whole body; raises `ApiError` once it is too large or too slow, `ClientGoneError` when it breaks off.
+class Shares(Protocol):
+    """What a body shares with all others."""
 
-    `take` is told of bytes as they arrive, and raises where there is no room for them.
-    """
+    def take(self, count: int) -> None:
+        """So many bytes more have arrived; raises `ApiError` where there is no room for them."""
+
+    async def turn(self) -> None:
+        """Wait until more of the body may be read or parsed."""
+
+
+async def read_body(receive: Receive, headers: Headers, max_bytes: int, shares: Shares) -> bytes:
+    """The whole body; raises `ApiError` once it is too large or too slow, `ClientGoneError` when it breaks off."""
     declared = headers.get("content-length", "")
     if declared.isdecimal() and int(declared) > max_bytes:
         raise ApiError("BODY_TOO_LARGE", {"size_bytes": int(declared), "max_bytes": max_bytes})
-    body = bytearray()  # pieces of their own would take 40 times as much where a client sends single bytes
+    pieces: list[bytes | bytearray] = []
+    size = 0
     now_s = asyncio.get_running_loop().time
     began_s = now_s()
     try:
@@ -86,21 +96,29 @@ async def read_body(receive: Receive, headers: Headers, max_bytes: int, take: Ca
                 if message["type"] == "http.disconnect":
                     raise ClientGoneError
                 piece: bytes = message.get("body", b"")
-                size = len(body) + len(piece)
+                size += len(piece)
                 if size > max_bytes:
                     raise ApiError("BODY_TOO_LARGE", {"size_bytes": size, "max_bytes": max_bytes})
-                take(len(piece))
+                shares.take(len(piece))
+                _append(pieces, piece)
                 if not message.get("more_body", False):
-                    if not body:
-                        return piece  # nearly always
-                    body += piece
-                    return bytes(body)
-                body += piece
+                    return b"".join(pieces)
+                await shares.turn()
                 patience.reschedule(began_s + BODY_GRACE_S + size / BODY_MIN_BYTES_PER_S)
     except TimeoutError:
         waited_s = round(now_s() - began_s, 1)
-        details = {"received_bytes": len(body), "waited_s": waited_s, "min_bytes_per_s": BODY_MIN_BYTES_PER_S}
+        details = {"received_bytes": size, "waited_s": waited_s, "min_bytes_per_s": BODY_MIN_BYTES_PER_S}
         raise ApiError("BODY_INCOMPLETE", details) from None
+
+
+def _append(pieces: list[bytes | bytearray], piece: bytes) -> None:
+    """Small pieces in common ones: where a client sends single bytes, one object for each takes 40 times as much."""
+    if len(piece) >= SMALL_PIECE_BYTES or not pieces:
+        pieces.append(piece)
+    elif isinstance(last := pieces[-1], bytearray) and len(last) < SLICE_BYTES:
+        last += piece
+    else:
+        pieces.append(bytearray(piece))
 
 
 def is_supported(content_type: str) -> bool:
@@ -108,12 +126,12 @@ def is_supported(content_type: str) -> bool:
     return content_type.partition(";")[0].strip().lower() in {"multipart/form-data", "application/json"}
 
 
-async def parse(content_type: str, body: bytes, shape: Shape) -> Upload:
+async def parse(content_type: str, body: bytes, shape: Shape, shares: Shares) -> Upload:
     """Files and parameters of a body of a supported type; raises `ApiError`."""
     kind, options = parse_options_header(content_type)
     if kind == b"application/json":
         return _parse_json(body, shape)
-    return await _parse_form(options.get(b"boundary", b""), body, shape)
+    return await _parse_form(options.get(b"boundary", b""), body, shape, shares)
 
 
 def _parse_json(body: bytes, shape: Shape) -> Upload:
@@ -200,7 +218,7 @@ class _Form:
         self.complete = True
 
 
-async def _parse_form(boundary: bytes, body: bytes, shape: Shape) -> Upload:
+async def _parse_form(boundary: bytes, body: bytes, shape: Shape, shares: Shares) -> Upload:
     form = _Form(shape.lists)
     if not boundary:
         raise ApiError("BAD_MULTIPART", {"missing": "boundary"})
@@ -219,7 +237,7 @@ async def _parse_form(boundary: bytes, body: bytes, shape: Shape) -> Upload:
         )
         parser.write(body[:SLICE_BYTES])  # nearly always the whole, and then not even a copy
         for start in range(SLICE_BYTES, len(body), SLICE_BYTES):
-            await asyncio.sleep(0)
+            await shares.turn()
             parser.write(body[start : start + SLICE_BYTES])
     except FormParserError:  # MultipartParseError is one of them
         raise ApiError("BAD_MULTIPART", {"problem": "is not in parts divided by the boundary"}) from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from starlette.datastructures import Headers
+from typing_extensions import override
 
 from edge import upload
 from edge.errors import ApiError
@@ -23,8 +25,18 @@ Message = dict[str, Any]
 PHOTO_ALONE = Shape()
 
 
+class Alone:
+    """Room for everything, and nobody else's turn."""
+
+    def take(self, count: int) -> None:
+        pass
+
+    async def turn(self) -> None:
+        await asyncio.sleep(0)
+
+
 def parse(content_type: str, body: bytes, shape: Shape = PHOTO_ALONE) -> Upload:
-    return asyncio.run(upload.parse(content_type, body, shape))
+    return asyncio.run(upload.parse(content_type, body, shape, Alone()))
 
 
 def reason_of(work: Callable[[], object]) -> str:
@@ -253,7 +265,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", sorted(HOSTILE))
 async def test_a_body_made_to_keep_the_parser_busy_lets_others_have_their_turn(name: str) -> None:
-    parsing = asyncio.create_task(upload.parse(TYPE, HOSTILE[name], PHOTO_ALONE))
+    parsing = asyncio.create_task(upload.parse(TYPE, HOSTILE[name], PHOTO_ALONE, Alone()))
     turns = 0
     while not parsing.done():
         await asyncio.sleep(0)
@@ -305,40 +317,36 @@ def receiving(*messages: Message) -> Callable[[], Awaitable[Message]]:
     return receive
 
 
-def roomy(_count: int) -> None:
-    """There is room for everything."""
-
-
 def chunk(body: bytes, more: bool = True) -> Message:
     return {"type": "http.request", "body": body, "more_body": more}
 
 
 async def test_a_body_in_pieces() -> None:
     receive = receiving(chunk(b"ab"), chunk(b""), chunk(b"cd", more=False))
-    assert await read_body(receive, Headers({}), 4, roomy) == b"abcd"
+    assert await read_body(receive, Headers({}), 4, Alone()) == b"abcd"
 
 
 async def test_reading_stops_where_the_limit_is_crossed() -> None:
     receive = receiving(chunk(b"abc"), chunk(b"de"))
     with pytest.raises(ApiError) as caught:
-        await read_body(receive, Headers({}), 4, roomy)
+        await read_body(receive, Headers({}), 4, Alone())
     assert caught.value.details == {"size_bytes": 5, "max_bytes": 4}
 
 
 async def test_a_declared_length_that_is_too_large_is_refused_unread() -> None:
     with pytest.raises(ApiError) as caught:
-        await read_body(receiving(), Headers({"Content-Length": "5"}), 4, roomy)
+        await read_body(receiving(), Headers({"Content-Length": "5"}), 4, Alone())
     assert caught.value.reason == "BODY_TOO_LARGE"
 
 
 async def test_a_small_declared_length_is_not_believed() -> None:
     with pytest.raises(ApiError):
-        await read_body(receiving(chunk(b"abcde", more=False)), Headers({"Content-Length": "1"}), 4, roomy)
+        await read_body(receiving(chunk(b"abcde", more=False)), Headers({"Content-Length": "1"}), 4, Alone())
 
 
 async def test_a_client_that_leaves_half_way() -> None:
     with pytest.raises(ClientGoneError):
-        await read_body(receiving(chunk(b"ab"), {"type": "http.disconnect"}), Headers({}), 4, roomy)
+        await read_body(receiving(chunk(b"ab"), {"type": "http.disconnect"}), Headers({}), 4, Alone())
 
 
 async def test_a_body_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,7 +357,7 @@ async def test_a_body_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> Non
         raise AssertionError
 
     with pytest.raises(ApiError) as caught:
-        await read_body(never, Headers({}), 4, roomy)
+        await read_body(never, Headers({}), 4, Alone())
     assert caught.value.reason == "BODY_INCOMPLETE"
 
 
@@ -363,7 +371,7 @@ async def test_a_body_that_comes_too_slowly(monkeypatch: pytest.MonkeyPatch) -> 
         return chunk(bytes(20))
 
     with pytest.raises(ApiError) as caught:
-        await asyncio.wait_for(read_body(drips, Headers({}), 1_000_000, roomy), 20)
+        await asyncio.wait_for(read_body(drips, Headers({}), 1_000_000, Alone()), 20)
     assert caught.value.reason == "BODY_INCOMPLETE"
     assert caught.value.row.http_status == 408
     assert caught.value.details["received_bytes"]
@@ -380,17 +388,48 @@ async def test_a_body_that_comes_fast_enough_may_take_longer_than_the_grace(monk
         await asyncio.sleep(0.03)
         return chunk(bytes(1000), more=left > 0)
 
-    assert len(await read_body(steady, Headers({}), 4000, roomy)) == 4000
+    assert len(await read_body(steady, Headers({}), 4000, Alone())) == 4000
 
 
 async def test_bytes_are_told_as_they_arrive_and_reading_ends_where_there_is_no_room() -> None:
     told: list[int] = []
 
-    def take(count: int) -> None:
-        if sum(told) + count > 5:
-            raise ApiError("BUSY")
-        told.append(count)
+    class Narrow(Alone):
+        @override
+        def take(self, count: int) -> None:
+            if sum(told) + count > 5:
+                raise ApiError("BUSY")
+            told.append(count)
 
     with pytest.raises(ApiError) as caught:
-        await read_body(receiving(chunk(b"abc"), chunk(b"de"), chunk(b"f")), Headers({}), 100, take)
+        await read_body(receiving(chunk(b"abc"), chunk(b"de"), chunk(b"f")), Headers({}), 100, Narrow())
     assert (caught.value.reason, told) == ("BUSY", [3, 2])
+
+
+async def test_pieces_of_all_sizes_come_together_in_order() -> None:
+    sizes = [0, 1, 5000, 1, 1, 4096, 70_000, *[3] * 2000, 4095, 4097, 2]
+    pieces = [bytes([number % 251]) * size for number, size in enumerate(sizes)]
+    receive = receiving(*(chunk(piece) for piece in pieces), chunk(b"", more=False))
+    assert await read_body(receive, Headers({}), 1_000_000, Alone()) == b"".join(pieces)
+
+
+async def test_single_bytes_do_not_take_many_times_their_room() -> None:
+    count = 200_000
+    all_came = asyncio.Event()
+    left = count
+
+    async def single() -> Message:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            all_came.set()
+            await asyncio.Event().wait()
+        return chunk(bytes([left % 251]))
+
+    tracemalloc.start()
+    reading = asyncio.create_task(read_body(single, Headers({}), 1_000_000, Alone()))
+    await all_came.wait()
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    reading.cancel()
+    assert held < 2 * count
