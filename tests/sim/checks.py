@@ -80,7 +80,7 @@ class Checks:
             case ev.ConnectionLost(_, target) if target in self.heard:
                 self.heard[target].lost = True
             case ev.StatusLost(_, target) if target in self.heard:
-                self.heard[target].taken = False
+                self.heard[target].status_lost()
             case ev.Configured(config=config):
                 for heard in self._everyone():
                     heard.reconfigured(now_s, config.health)
@@ -211,7 +211,7 @@ class Checks:
             case "ejection_pardoned":
                 self._pardoned(str(facts["worker"]))
             case "slot_not_returned":
-                self.heard[str(facts["worker"])].unaccounted = True
+                self.heard[str(facts["worker"])].slot_missed(str(facts["call_id"]))
             case "shared_cause":
                 self._poisons.something_else_broke()
                 self.holds.something_broke("", braked=True)

@@ -71,8 +71,10 @@ class Heard:
     draining: bool = False
     boot: str = ""
     booted_s: float = -math.inf
+    missed: str = ""
+    """Call that left its slot behind for so long that the log named it, and that no status has shown to be over."""
     unaccounted: bool = False
-    """A call left its slot behind, and no status says for too long what has become of it."""
+    """There is one, and no status that can be read now shows it."""
     taken: bool = False
     """The last status showed the call of another edge in its slot."""
     struck_by: list[tuple[str, str]] = field(default_factory=list)
@@ -137,6 +139,7 @@ class Heard:
             if self.draining:
                 self.bad_news(told.now_s, "new process")
             self.boot, self.draining = told.boot_id, False
+        self.missed = self.missed if told.call_id == self.missed else ""
         self.unaccounted = False
         self.taken = told.taken and not told.call_id.startswith(ours)
         self.capabilities = told.capabilities
@@ -146,6 +149,14 @@ class Heard:
             self.bad_news(told.now_s, f"status: {told.cause}")
             if told.cause is ev.Cause.DRAINING:
                 self.drains(told.now_s)
+
+    def slot_missed(self, call_id: str) -> None:
+        """The log names the call that has not given its slot back."""
+        self.missed, self.unaccounted = call_id, True
+
+    def status_lost(self) -> None:
+        """Its account of itself can be read no longer."""
+        self.taken, self.unaccounted = False, bool(self.missed)
 
     def drains(self, now_s: float) -> None:
         """It is going. What failed on it in the same moment was a part of that; else a cooldown says more."""
