@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import http
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -43,6 +44,11 @@ _REASONS: Mapping[Closed, tuple[str, Details]] = {
 """What the client is told; one that does not read, or has to go for others, is told nothing."""
 
 
+_LOG = logging.getLogger("uvicorn.error.connection")
+_LOG.setLevel(logging.ERROR)
+"""uvicorn warns of every request that is none, and strangers would fill the log. They are counted instead: `Closed`."""
+
+
 class HeadTooLargeError(Exception):
     """Carried through the parser: what it is fed goes no further."""
 
@@ -61,6 +67,7 @@ class Connection(HttpToolsProtocol):
         crowd: Crowd,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self.logger = _LOG
         self._room = room
         self._crowd = crowd
         self._in_body = False

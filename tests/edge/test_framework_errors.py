@@ -149,3 +149,14 @@ async def test_none_of_it_is_in_a_log(edge: Rest, capfd: pytest.CaptureFixture[s
     await edge.stop()
     said = "".join(capfd.readouterr()) + json.dumps(logs, default=str) + edge.settings.request_log.path.read_text()
     assert "SENTINEL" not in said
+
+
+async def test_strangers_do_not_fill_the_log(edge: Rest, caplog: pytest.LogCaptureFixture) -> None:
+    """What is no HTTP at all is answered, counted, and told to nobody."""
+    upgrade = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: upgrade, close\r\nUpgrade: websocket\r\n\r\n"
+    caplog.clear()
+    for request in (b"SENTINEL\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01SENTINEL", upgrade):
+        reader, writer = await edge.raw(request, end=request != upgrade)
+        assert b"SENTINEL" not in await reader.read()
+        writer.close()
+    assert caplog.records == []
