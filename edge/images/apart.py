@@ -19,26 +19,29 @@ from edge.images.folder import Folder
 from edge.images.retention import Retention, Why
 from edge.images.sweep import Order, Swept, sweep
 
-_TETHERED = (sys.executable, "-m", "hairmesh.tether")
+_MODULE = (sys.executable, "-P", "-m")
 
 
 def sweep_apart(folder: Path, order: Order) -> Swept:
     """Have it done and wait for it; raises `OSError` for what the system refuses. It dies with this process."""
-    program = [sys.executable, "-m", __name__, str(folder.absolute())]
+    program = [*_MODULE, "edge.images.apart", str(folder.absolute())]
     told = {**asdict(order), "written": list(order.written)}
     done = subprocess.run(  # noqa: S603  (our own interpreter and module)
-        [*_TETHERED, str(os.getpid()), *program],
+        [*_MODULE, "hairmesh.tether", str(os.getpid()), *program],
         input=json.dumps(told).encode(),
         capture_output=True,
         check=False,
     )
+    last_words = done.stderr.decode(errors="replace").strip().rpartition("\n")[2][:200]
     if done.returncode != 0:
-        raise ChildProcessError(0, f"the sweeping process ended with status {done.returncode}")
-    answer = json.loads(done.stdout)
-    if "errno" in answer:
-        raise OSError(answer["errno"], answer["problem"])
-    removed = Counter({why: answer["removed"][why.name] for why in Why})
-    return Swept(answer["bytes"], answer["count"], removed)
+        raise ChildProcessError(0, f"the sweeping process ended with status {done.returncode}: {last_words}")
+    try:
+        answer = json.loads(done.stdout)
+        if "errno" in answer:
+            raise OSError(answer["errno"], answer["problem"])
+        return Swept(**{**answer, "removed": Counter({why: answer["removed"][why.name] for why in Why})})
+    except (ValueError, TypeError, KeyError) as error:
+        raise ChildProcessError(0, "the sweeping process is of another release: restart the edge") from error
 
 
 def main(folder: str) -> None:
@@ -50,8 +53,7 @@ def main(folder: str) -> None:
     except OSError as error:
         answer: dict[str, object] = {"errno": error.errno or 0, "problem": error.strerror or type(error).__name__}
     else:
-        removed = {why.name: swept.removed[why] for why in Why}
-        answer = {"bytes": swept.bytes, "count": swept.count, "removed": removed}
+        answer = {**asdict(swept), "removed": {why.name: swept.removed[why] for why in Why}}
     json.dump(answer, sys.stdout)
 
 

@@ -7,11 +7,13 @@ marked by an empty hidden file, whose age says when: whoever writes one of them 
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import stat
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from edge.images.retention import Entry
@@ -19,6 +21,9 @@ from edge.images.store import ID, TAG, TAG_DIGITS, is_removed, new_id
 
 _PICTURE = re.compile(rf"{ID.pattern}\.png")
 _HELPER = re.compile(rf"\.(?:{ID.pattern}\.tmp|{TAG.pattern}\.removed)")
+
+_NO_FILE = frozenset({errno.ELOOP, errno.ENXIO})
+"""What is said of a symbolic link, and of a socket."""
 
 
 def file_name(picture_id: str) -> str:
@@ -38,9 +43,23 @@ class Folder:
 
     def write(self, picture_id: str, data: bytes) -> int:
         """Write a whole picture or none; the bytes that are free on the disk then."""
+        with self._hidden(picture_id, data) as (hidden, free_bytes):
+            hidden.rename(self._picture(picture_id))
+        return free_bytes
+
+    def try_out(self) -> int:
+        """Make the folder and write in it; the bytes that are free on the disk."""
+        self.make()
+        with self._hidden(new_id(""), b"probe") as (hidden, free_bytes):
+            hidden.unlink()
+        return free_bytes
+
+    @contextmanager
+    def _hidden(self, picture_id: str, data: bytes) -> Iterator[tuple[Path, int]]:
+        """A complete file that is no picture yet, and the bytes that are free on the disk; gone if anything fails."""
         hidden = self._path / f".{picture_id}.tmp"
         try:
-            descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
             try:
                 rest = memoryview(data)
                 while rest:
@@ -48,38 +67,51 @@ class Folder:
                 facts = os.fstatvfs(descriptor)
             finally:
                 os.close(descriptor)
-            hidden.rename(self._picture(picture_id))
+            yield hidden, facts.f_bavail * facts.f_frsize
         except OSError:
-            hidden.unlink(missing_ok=True)
+            with suppress(OSError):  # what was wrong first is what is told
+                hidden.unlink(missing_ok=True)
             raise
-        return facts.f_bavail * facts.f_frsize
-
-    def try_out(self) -> int:
-        """Make the folder and write in it; the bytes that are free on the disk."""
-        self.make()
-        picture_id = new_id("")
-        free_bytes = self.write(picture_id, b"probe")
-        self._picture(picture_id).unlink()
-        return free_bytes
 
     def read(self, picture_id: str) -> bytes | None:
-        """A picture; None where there is none."""
+        """A picture; None where there is none: links, pipes and the like are none of ours, whoever put them there.
+
+        A file without content is what a power failure can leave.
+        """
         try:
-            return self._picture(picture_id).read_bytes()
+            # Not blocking: a pipe would wait for somebody who writes.
+            descriptor = os.open(self._picture(picture_id), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except FileNotFoundError:
             return None
+        except OSError as error:
+            if error.errno in _NO_FILE:
+                return None
+            raise
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            return None
+        with open(descriptor, "rb") as file:  # noqa: PTH123  (a descriptor has no path)
+            return file.read() or None
 
     def remove(self, picture_ids: Iterable[str]) -> dict[str, int]:
-        """Remove pictures; those that were there, and their bytes."""
+        """Remove pictures; those that were there, and their bytes. All are tried before the first refusal is raised."""
         removed = {}
+        refusal: OSError | None = None
         for picture_id in picture_ids:
             path = self._picture(picture_id)
             try:
-                size = path.lstat().st_size
+                facts = path.lstat()
+                if not stat.S_ISREG(facts.st_mode):
+                    continue
                 path.unlink()
             except FileNotFoundError:
                 continue
-            removed[picture_id] = size
+            except OSError as error:
+                refusal = refusal or error
+            else:
+                removed[picture_id] = facts.st_size
+        if refusal is not None:
+            raise refusal
         return removed
 
     def remove_tagged(self, tag: str) -> dict[str, int]:
@@ -89,15 +121,17 @@ class Folder:
 
     def mark_removed(self, tag: str) -> None:
         """Have whoever writes pictures of this tag from now on see that they were removed at this moment."""
-        mark = self._mark(tag)
-        mark.touch(mode=0o600)
-        now_s = time.time()
-        os.utime(mark, (now_s, now_s))
+        descriptor = os.open(self._mark(tag), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            now_s = time.time()
+            os.utime(descriptor, (now_s, now_s))
+        finally:
+            os.close(descriptor)
 
     def is_wanted(self, picture_id: str, began_s: float) -> bool:
         """Whether the pictures of its request, which began then, have not been removed since."""
         try:
-            removed_s = self._mark(picture_id[:TAG_DIGITS]).stat().st_mtime
+            removed_s = self._mark(picture_id[:TAG_DIGITS]).lstat().st_mtime
         except FileNotFoundError:
             return True
         return not is_removed(removed_s, began_s)
@@ -105,6 +139,8 @@ class Folder:
     def walk(self) -> Iterator[Entry]:
         """See `Shelf.walk`."""
         for entry in self._entries():
+            if not entry.is_file(follow_symlinks=False):
+                continue
             is_picture = _PICTURE.fullmatch(entry.name) is not None
             if not is_picture and _HELPER.fullmatch(entry.name) is None:
                 continue
@@ -114,15 +150,21 @@ class Folder:
                 continue
             yield Entry(entry.name, is_picture, facts.st_mtime, facts.st_size)
 
-    def discard(self, names: Sequence[str]) -> None:
+    def discard(self, names: Sequence[str]) -> Mapping[str, str]:
         """See `Shelf.discard`."""
+        stay = {}
         folder = os.open(self._path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             for name in names:
-                with suppress(FileNotFoundError):
+                try:
                     os.unlink(name, dir_fd=folder)
+                except FileNotFoundError:
+                    continue
+                except OSError as error:
+                    stay[name] = error.strerror or type(error).__name__
         finally:
             os.close(folder)
+        return stay
 
     def _entries(self) -> Iterator[os.DirEntry[str]]:
         with os.scandir(self._path) as entries:

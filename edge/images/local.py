@@ -119,7 +119,10 @@ class LocalStore:
         """See `ImageStore.get`."""
         if (waiting := self._waiting.get(picture_id)) is not None:
             return waiting.data
-        return await self._run(partial(self._folder.read, picture_id)) if ID.fullmatch(picture_id) else None
+        if ID.fullmatch(picture_id) is None:
+            return None
+        # Not `_run`: one that cannot be read says nothing of whether others can be stored.
+        return await self._in_thread(partial(self._folder.read, picture_id))
 
     async def remove(self, picture_ids: Iterable[str]) -> None:
         """See `ImageStore.remove`."""
@@ -188,18 +191,22 @@ class LocalStore:
         self._stock.close()
 
     async def _run(self, work: Callable[[], T]) -> T:
+        """`_in_thread` of what changes something: where it fails the store does not work."""
+        try:
+            return await self._in_thread(work)
+        except StoreError as error:
+            self._condition.failed(str(error))
+            raise
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
         """Do file work in a thread; raises `StoreError` for what the system refuses or takes too long for."""
         try:
-            result = await self._threads.run(work, timeout_s=IO_TIMEOUT_S)
+            return await self._threads.run(work, timeout_s=IO_TIMEOUT_S)
         except TimeoutError:
-            error = StoreError(f"the disk did not answer within {IO_TIMEOUT_S:.0f} s")
+            raise StoreError(f"the disk did not answer within {IO_TIMEOUT_S:.0f} s") from None
         except OSError as refused:
             kind = StoreFullError if refused.errno in _FULL else StoreError
-            error = kind(refused.strerror or type(refused).__name__)
-        else:
-            return result
-        self._condition.failed(str(error))
-        raise error
+            raise kind(refused.strerror or type(refused).__name__) from None
 
     def _written(self) -> dict[str, int]:
         waiting = list(self._waiting.items())  # a copy: threads take entries out

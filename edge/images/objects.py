@@ -243,16 +243,15 @@ class _Bucket:
         except (BaseError, OSError) as error:
             raise StoreError(_said(error)) from None
 
-    def discard(self, names: Sequence[str]) -> None:
+    def discard(self, names: Sequence[str]) -> Mapping[str, str]:
         """See `Shelf.discard`."""
-        if not names:
-            return
         try:
             obstore.delete(self._remote, list(names))
-        except FileNotFoundError:
-            return
+        except FileNotFoundError:  # another edge was quicker
+            return {}
         except (BaseError, OSError) as error:
             raise StoreError(_said(error)) from None
+        return {}
 
 
 class NotThereError(StoreError):

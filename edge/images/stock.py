@@ -136,7 +136,8 @@ class Stock:
         try:
             swept = await self._thread.run(work, timeout_s=None)
         except (OSError, StoreError) as error:
-            log.error("pictures_not_swept", problem=getattr(error, "strerror", None) or str(error))  # noqa: TRY400
+            problem = getattr(error, "strerror", None) or str(error)
+            log.error("pictures_not_swept", problem=problem, count=None)  # noqa: TRY400  (no fault of ours)
             self._ended(no_room=True)
             return
         with self._lock:
@@ -146,6 +147,8 @@ class Stock:
         retention = self._retention
         # Of what this sweep has seen: what has come since is for the next.
         self._ended(no_room=retention.nearly_full(swept.bytes) or not retention.fits(swept.bytes, wanted_bytes))
+        if swept.stayed:
+            log.error("pictures_not_swept", problem=swept.problem, count=swept.stayed)
         facts = {"bytes_left": swept.bytes, "duration_s": round(time.monotonic() - began_s, 3)}
         if old := swept.removed[Why.OLD]:
             log.info("old_pictures_removed", count=old, **facts)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from edge.images.retention import Census, Entry, Retention, Why
@@ -19,8 +19,8 @@ class Shelf(Protocol):
     def walk(self) -> Iterator[Entry]:
         """Every entry of ours, in any order."""
 
-    def discard(self, names: Sequence[str]) -> None:
-        """Remove entries; those that are gone are no error."""
+    def discard(self, names: Sequence[str]) -> Mapping[str, str]:
+        """Remove entries; those that are gone are no error. Which could not be removed, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,45 +36,62 @@ class Order:
     """Names of entries that are being written."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Swept:
     """What a sweep found and did."""
 
-    bytes: int
+    bytes: int = 0
     """Left."""
-    count: int
+    count: int = 0
     """Pictures left."""
-    removed: Counter[Why]
+    removed: Counter[Why] = field(default_factory=Counter)
     """Pictures that went."""
+    stayed: int = 0
+    """Entries that should have gone, and could not be removed."""
+    problem: str = ""
+    """Why the last of them could not."""
 
 
 def sweep(shelf: Shelf, order: Order) -> Swept:
     """Remove what has to go, and make room if there is need. Entries that are being written, and those made after the
-    order, are not counted.
+    order, are not counted. What cannot be removed is told, and keeps nothing else from going.
     """
-    removed: Counter[Why] = Counter()
     census = Census(order.retention, order.now_s, order.written)
-    _discard(shelf, census.look, removed)
-    left_bytes, left_count = census.bytes, census.count
+    swept = Swept()
+    _discard(shelf, census.look, swept)
+    swept.bytes += census.bytes
+    swept.count += census.count
     if clearance := census.clearance(order.wanted_bytes):
-        left_bytes -= _discard(shelf, clearance.look, removed)
-        left_count -= removed[Why.ROOM]
-    return Swept(left_bytes, left_count, removed)
+        _discard(shelf, clearance.look, swept)
+    return swept
 
 
-def _discard(shelf: Shelf, look: Callable[[Entry], Why | None], removed: Counter[Why]) -> int:
-    """Remove what `look` says and count the pictures among it; their bytes."""
-    names: list[str] = []
-    gone_bytes = 0
+def _discard(shelf: Shelf, look: Callable[[Entry], Why | None], swept: Swept) -> None:
+    """Remove what `look` says, and note what came of it."""
+    batch: dict[str, tuple[Entry, Why]] = {}
     for entry in shelf.walk():
         if (why := look(entry)) is None:
             continue
-        names.append(entry.name)
-        if entry.picture:
-            removed[why] += 1
-            gone_bytes += entry.bytes
-        if len(names) == _BATCH:
-            shelf.discard(names)
-            names.clear()
-    shelf.discard(names)
-    return gone_bytes
+        batch[entry.name] = entry, why
+        if len(batch) == _BATCH:
+            _remove(shelf, batch, swept)
+            batch = {}
+    if batch:
+        _remove(shelf, batch, swept)
+
+
+def _remove(shelf: Shelf, batch: Mapping[str, tuple[Entry, Why]], swept: Swept) -> None:
+    stay = shelf.discard(list(batch))
+    for name, (entry, why) in batch.items():
+        if name in stay:
+            swept.stayed += 1
+            swept.problem = stay[name]
+        if not entry.picture:
+            continue
+        if name not in stay:
+            swept.removed[why] += 1
+        # A census counts what stays: what is too old is not in it, what goes for room is.
+        if why is Why.OLD and name in stay:
+            swept.bytes, swept.count = swept.bytes + entry.bytes, swept.count + 1
+        elif why is Why.ROOM and name not in stay:
+            swept.bytes, swept.count = swept.bytes - entry.bytes, swept.count - 1

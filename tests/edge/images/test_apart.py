@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -34,6 +35,7 @@ def test_it_does_what_it_is_told_and_says_what_came_of_it(tmp_path: Path) -> Non
     swept = sweep_apart(tmp_path, order(300, wanted_bytes=100, written=(being_written.name,)))
     assert (swept.count, swept.bytes) == (2, 200)
     assert swept.removed == {Why.OLD: 1, Why.ROOM: 1}
+    assert (swept.stayed, swept.problem) == (0, "")
     assert set(tmp_path.iterdir()) == {kept, young, being_written}
     assert not too_old.exists()
     assert not for_room.exists()
@@ -47,9 +49,20 @@ def test_what_the_system_refuses_is_said_as_it_would_be_here(tmp_path: Path) -> 
         sweep_apart(tmp_path / "file", order(300))
 
 
-def test_a_process_that_is_killed_is_an_error_and_no_empty_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("program", "problem"),
+    [
+        ("raise SystemExit('no more memory')", "ended with status 1: no more memory"),
+        ("import os; os.kill(os.getpid(), 9)", "ended with status -9: "),
+        ("print('{}')", "is of another release"),
+        ("print('?')", "is of another release"),
+        ('print(\'{"bytes": 1, "removed": {"OLD": 0, "ROOM": 0}, "new": 1}\')', "is of another release"),
+    ],
+)
+def test_a_process_that_fails_is_an_error_and_no_empty_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, problem: str
 ) -> None:
-    monkeypatch.setattr("edge.images.apart._TETHERED", ("/bin/false",))
-    with pytest.raises(OSError, match="the sweeping process ended with status 1"):
+    """As one does that has been killed, or that was upgraded while the edge runs on."""
+    monkeypatch.setattr("edge.images.apart._MODULE", (sys.executable, "-c", program))
+    with pytest.raises(OSError, match=problem):
         sweep_apart(tmp_path, order(300))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import stat
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -15,6 +16,7 @@ import pytest
 import structlog
 
 from edge.images import local
+from edge.images.folder import Folder
 from edge.images.local import LocalStore
 from edge.images.retention import Retention
 from edge.images.store import ID, StoreError, StoreFullError, new_id
@@ -292,3 +294,77 @@ async def test_a_picture_removed_before_it_was_written_is_not_written(
     disk.let_go.set()
     await eventually(lambda: visible(folder) == [f"{kept}.png"])
     assert store.figures.bytes == 4
+
+
+@pytest.fixture
+def planted(folder: Path) -> dict[str, Path]:
+    """What somebody else has put there under names that could be ours."""
+    folder.mkdir(parents=True, exist_ok=True)
+    secret = folder.parent / "secret"
+    secret.write_text("somebody's secret")
+    made = {kind: folder / f"{new_id('planted')}.png" for kind in ("link", "folder", "pipe", "socket", "empty")}
+    made["link"].symlink_to(secret)
+    made["folder"].mkdir()
+    os.mkfifo(made["pipe"])
+    os.mknod(made["socket"], stat.S_IFSOCK | 0o600)
+    made["empty"].touch()
+    return made
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "pipe", "socket", "empty"])
+async def test_what_is_no_picture_of_ours_is_not_served_and_harms_nothing(
+    store: LocalStore, planted: dict[str, Path], kind: str
+) -> None:
+    assert await store.get(planted[kind].stem) is None
+    assert store.writable
+
+
+async def test_what_is_no_picture_of_ours_stays_and_keeps_nothing_else(folder: Path, planted: dict[str, Path]) -> None:
+    old = folder / f"{new_id('ours')}.png"
+    old.write_bytes(b"old")
+    for path in (*planted.values(), old):
+        os.utime(path, (0, 0), follow_symlinks=False)
+    store = LocalStore(folder, RETENTION)
+    await store.probe()
+    with structlog.testing.capture_logs() as said:
+        await store.sweep()
+    assert [line["event"] for line in said] == ["old_pictures_removed"]
+    assert {path.name for path in planted.values()} - set(visible(folder)) == {planted["empty"].name}, "a file of ours"
+    assert not old.exists()
+    assert await store.remove_request("planted") == 0
+    assert planted["link"].is_symlink()
+    assert planted["folder"].is_dir()
+    assert store.writable
+    await store.close()
+
+
+async def test_one_that_cannot_be_read_does_not_make_the_edge_unready(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_folder: Folder, _picture_id: str) -> bytes:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Folder, "read", refuse)
+    with pytest.raises(StoreError, match="Permission denied"):
+        await store.get(an_id())
+    assert store.writable
+
+
+async def test_one_that_cannot_be_removed_keeps_none_of_the_others(
+    store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [an_id() for _ in range(3)]
+    for each in ids:
+        await put(store, each, b"x")
+    await eventually(lambda: len(visible(folder)) == 3)
+    unlink = Path.unlink
+
+    def refuse_the_first(path: Path, missing_ok: bool = False) -> None:
+        if path.stem == ids[0]:
+            raise PermissionError(errno.EPERM, "Operation not permitted")
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", refuse_the_first)
+    with pytest.raises(StoreError, match="Operation not permitted"):
+        await store.remove_request("a-request")
+    assert visible(folder) == [f"{ids[0]}.png"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from functools import partial
 
 import pytest
@@ -24,16 +24,18 @@ class FakeShelf:
 
     def __init__(self) -> None:
         self.entries: dict[str, Entry] = {}
+        self.held: set[str] = set()
         self.walks = 0
         self.walking = threading.Event()
         self.gate = threading.Event()
         self.gate.set()
         self.trouble: OSError | None = None
 
-    def add(self, age_s: float, size: int) -> None:
-        """A picture of that age."""
+    def add(self, age_s: float, size: int) -> str:
+        """A picture of that age; its name."""
         name = f"picture-{len(self.entries)}-{size}"
         self.entries[name] = Entry(name, picture=True, made_s=time.time() - age_s, bytes=size)
+        return name
 
     def walk(self) -> Iterator[Entry]:
         """What is there at this moment; goes on when the gate is open."""
@@ -45,10 +47,11 @@ class FakeShelf:
             raise self.trouble
         yield from seen
 
-    def discard(self, names: Sequence[str]) -> None:
-        """They are gone."""
-        for name in names:
+    def discard(self, names: Sequence[str]) -> Mapping[str, str]:
+        """They are gone, but for those that are held."""
+        for name in set(names) - self.held:
             self.entries.pop(name, None)
+        return dict.fromkeys(self.held & set(names), "Operation not permitted")
 
 
 @pytest.fixture
@@ -100,3 +103,19 @@ async def test_a_store_that_cannot_be_seen_is_not_asked_again_for_every_picture(
                 await stock.make_room(200)
     assert shelf.walks == walks + 1
     assert [(line["event"], line["problem"]) for line in said] == [("pictures_not_swept", "Permission denied")]
+
+
+@pytest.mark.parametrize(("age_s", "event"), [(4000, "old_pictures_removed"), (1000, "pictures_removed_for_room")])
+async def test_what_cannot_be_removed_is_told_and_counted_and_keeps_nothing_else(
+    shelf: FakeShelf, stock: Stock, age_s: float, event: str
+) -> None:
+    names = [shelf.add(age_s, 400) for _ in range(5)]
+    shelf.held = {names[0]}
+    with structlog.testing.capture_logs() as said:
+        await stock.sweep()
+    assert names[0] in shelf.entries
+    assert (stock.bytes, stock.figures().count) == (400 * len(shelf.entries), len(shelf.entries))
+    assert len(shelf.entries) <= 3
+    assert [line["event"] for line in said] == ["pictures_not_swept", event]
+    assert (said[0]["problem"], said[0]["count"]) == ("Operation not permitted", 1)
+    assert said[1]["count"] == 5 - len(shelf.entries)
