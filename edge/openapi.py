@@ -22,6 +22,8 @@ DESCRIPTION = """One portrait photo in; facial measurements in millimetres and p
 Every answer under `/api/`, good or bad, is one envelope: `code` (0 is good), `message` (Chinese by default, English
 where `Accept-Language` prefers it), `request_id` and `data`. In refusals `data.reason` is stable and never translated,
 `data.details` holds the measured value and the limit it broke, `data.advice` says what to do before the next try.
+`message`, `advice` and every `text` are for people, in the language asked for; `details`, and where a norm is from, are
+for programs and their authors, in English where they hold words.
 Left and right are the subject's; coordinates are pixels of the upright photo, y down; mm come with 95 % intervals and
 are not validated against callipers. Pictures are PNG under URLs that cannot be guessed, kept for a while."""
 
