@@ -182,9 +182,9 @@ def test_passwords_show_nowhere() -> None:
     assert "SENTINEL" not in str(settings.model_dump())
 
 
-def test_permissions_that_let_others_read_are_warned_about(tmp_path: Path) -> None:
+def test_permissions_that_open_it_to_others_are_warned_about(tmp_path: Path) -> None:
     path = tmp_path / "w.json"
     path.write_text(MINIMAL)
-    for mode, warned in ((0o600, False), (0o400, False), (0o640, True), (0o644, True)):
+    for mode, warned in ((0o600, False), (0o400, False), (0o440, False), (0o644, True), (0o660, True)):
         path.chmod(mode)
         assert bool(permissions_warning(path)) is warned

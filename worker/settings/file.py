@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from hairmesh import config_file
+from hairmesh import config_file, pem
 from worker.settings.values import Section
 from worker.settings.whole import Settings
 
@@ -50,9 +50,11 @@ def parse(text: str, environ: Mapping[str, str], *, listen: str | None = None, o
 
 
 def permissions_warning(path: Path) -> str:
-    """Empty when only the owner can read the file that carries the passwords, else what to do."""
-    mode = path.stat().st_mode & 0o777
-    return f"{path} is readable by others (mode {mode:03o}); chmod 600 it" if mode & 0o077 else ""
+    """What to do where others can use the file that carries the passwords; empty where they cannot. Its group may read
+    it, as at the edge: Kubernetes and Compose hand secrets over like that.
+    """
+    mode = pem.loose_permissions(path)
+    return f"{path} is open to others (mode {mode}); chmod 600 it" if mode else ""
 
 
 def read(path: Path) -> str:
