@@ -111,16 +111,17 @@ def create_app(
             await tracing.close()
 
     app = _framework(settings, lifespan)
+    room = Room(in_force)
+    crowd = Crowd()
+    app.state.room, app.state.crowd = room, crowd  # for the server: see `edge.command`
     picture_url = f"{settings.picture_base_url}{serve.PATH}"
     calls = Calls(mesh, store, in_force, picture_url, comment_every_s)
-    room = Room(in_force)
-    app.state.room, app.state.crowd = room, Crowd()  # for the server: see `edge.command`
     gate = Gate(in_force)
     access = Access(in_force, gate)
     monitor = Monitor(mesh, store, local.vision, in_force, gate)
     stats = Stats()
     exposition = EdgeMetrics(
-        mesh, stats, store, local.vision, monitor, in_force, request_log, gate, access, certificates
+        mesh, stats, store, local.vision, monitor, in_force, request_log, gate, access, certificates, room, crowd
     ).exposition()
     tracing = Tracing.to(settings.tracing.otlp_endpoint)
     admin = Admin(mesh, local.vision, in_force, monitor, stats=stats, exposition=exposition, gate=gate)
@@ -159,9 +160,9 @@ def create_app(
         request_log=request_log,
         recent=recent,
         stats=stats,
+        room=room,
         admit=access.admit,
         calls=_plain_calls(app),
-        room=room,
         trace=None if tracing is None else tracing.tell,
     )
     return app

@@ -19,7 +19,9 @@ from edge.pool.endpoint import State
 from edge.pool.events import Cause
 from edge.reload import InForce
 from edge.request_log import RequestLog
+from edge.room import Room
 from edge.secrets import Door, Finding, Gate
+from edge.server.crowd import Closed, Crowd
 from edge.stats import Stats
 from edge.upstream.tally import FAST, SLOW, MeshFigures
 from hairmesh.metrics import Exposition, Kind, Metric, Values, table
@@ -96,6 +98,15 @@ TABLE = table(
         ("why",),
     ),
     Metric("hairmesh_store_waiting_bytes", Kind.GAUGE, "Size of those that are being written."),
+    Metric("hairmesh_connections", Kind.GAUGE, "Connections of clients."),
+    Metric("hairmesh_connections_waiting", Kind.GAUGE, "Those of them that have no request."),
+    Metric(
+        "hairmesh_connections_closed_total",
+        Kind.COUNTER,
+        "Connections that the edge ended before their clients did, by what broke its limits.",
+        ("why",),
+    ),
+    Metric("hairmesh_uploading_bytes", Kind.GAUGE, "Request bodies that arrive or are taken apart."),
     Metric("hairmesh_local_vision_inside", Kind.GAUGE, "The edge's own calls that run or wait for their turn."),
     Metric("hairmesh_local_vision_stuck", Kind.GAUGE, "Whether these are refused until a restart."),
     Metric("hairmesh_configuration_version", Kind.GAUGE, "Counts the configurations that were in force."),
@@ -143,6 +154,8 @@ class EdgeMetrics:
     gate: Gate
     access: Access
     certificates: Certificates
+    room: Room
+    crowd: Crowd
 
     def exposition(self) -> Exposition:
         """What Prometheus reads."""
@@ -206,6 +219,10 @@ class EdgeMetrics:
                 ("request",): store.removed_by_request,
             },
             "hairmesh_store_waiting_bytes": {(): store.waiting_bytes},
+            "hairmesh_connections": {(): len(self.crowd)},
+            "hairmesh_connections_waiting": {(): self.crowd.waiting},
+            "hairmesh_connections_closed_total": {(str(why),): self.crowd.closed[why] for why in Closed},
+            "hairmesh_uploading_bytes": {(): self.room.body_bytes},
             "hairmesh_local_vision_inside": {(): local.inside},
             "hairmesh_local_vision_stuck": {(): local.stuck},
             "hairmesh_configuration_version": {(): in_force.version},
