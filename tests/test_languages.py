@@ -9,6 +9,8 @@ import string
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from edge.words import STYLES
+
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("edge", "hairmesh", "vision", "worker")
 _CHINESE = re.compile("[\u3400-\u9fff\u3001-\u303f\uff01-\uff5e]")
@@ -108,3 +110,9 @@ def test_chinese_has_its_own_punctuation() -> None:
 
 def _fields(text: str) -> list[str]:
     return sorted(name for _text, name, _format, _conversion in string.Formatter().parse(text) if name is not None)
+
+
+def test_the_console_calls_a_style_what_answers_and_pictures_call_it() -> None:
+    for style, text in STYLES.items():
+        zh, en = PAIRS[f"words.json:value.{style}"]
+        assert (zh, en) == (text.zh, text.en[0].lower() + text.en[1:] if style != "m" else text.en)
