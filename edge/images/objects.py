@@ -63,6 +63,7 @@ _WORDS = (
     (re.compile(r"dns error"), "the name of its endpoint is not resolved"),
     (re.compile(r'message: "([^"]{1,100})"'), r"\1"),
     (re.compile(r"kind: Timeout"), "no answer in time"),
+    (re.compile(r"error sending request|IncompleteMessage"), "the connection broke"),
 )
 """What its client's words come to; the first that is found counts."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import obstore
@@ -147,3 +147,55 @@ def test_what_the_environment_lacks_is_told_before_anything_starts(
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
     with pytest.raises(ConfigError, match=r"static\.store_url: .*Account must be specified"):
         open_store(Static(dir=tmp_path, store_url="az://container/faces"))
+
+
+@pytest.fixture
+async def answering(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Callable[[bytes], Awaitable[str]]]:
+    """Where a server answers every request alike, and hangs up at once for b""; the URL of a store on it."""
+    servers: list[asyncio.Server] = []
+
+    async def serve(answer: bytes) -> str:
+        async def one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(answer)
+            writer.close()
+
+        servers.append(await asyncio.start_server(one, "127.0.0.1", 0))
+        port = servers[0].sockets[0].getsockname()[1]
+        for name, value in {"ACCESS_KEY_ID": "edge", "SECRET_ACCESS_KEY": SECRET, "REGION": "us-east-1"}.items():
+            monkeypatch.setenv(f"AWS_{name}", value)
+        monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
+        return "s3://no-such-bucket/faces"
+
+    yield serve
+    for server in servers:
+        server.close()
+
+
+NO_BUCKET = b"<Error><Code>NoSuchBucket</Code><BucketName>no-such-bucket</BucketName></Error>"
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (b"HTTP/1.1 404 Not Found\r\nContent-Length: %d\r\n\r\n%s" % (len(NO_BUCKET), NO_BUCKET), "404 NoSuchBucket"),
+        (b"", "the connection broke"),
+        (b"HTTP/1.1 507 Insufficient Storage\r\nContent-Length: 0\r\n\r\n", "status 507"),
+    ],
+)
+async def test_a_bucket_that_is_missing_or_broken_is_named(
+    answering: Callable[[bytes], Awaitable[str]], answer: bytes, problem: str
+) -> None:
+    store = ObjectStore(connect(await answering(answer)), KEEP)
+    with structlog.testing.capture_logs() as said:
+        await store.probe()
+        await store.sweep()
+        for work in (store.put({new_id("r"): b"x"}, time.time()), store.remove_request("r")):
+            with pytest.raises(StoreError):
+                await work
+    assert not store.writable
+    assert {line["event"] for line in said} == {"pictures_not_stored", "pictures_not_swept"}
+    assert {line["problem"] for line in said} == {f"object storage: {problem}"}
+    assert SECRET not in f"{said}"
+    await store.close()
