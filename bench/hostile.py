@@ -172,9 +172,15 @@ class Watched:
         return {name: _growth([float(count) for count in counts]) for name, counts in self.descriptors.items()}
 
 
-def _growth(series: list[float]) -> float:
+def _by_fifths(series: list[float]) -> list[float]:
+    """Medians of the first fifth, the second, and so on."""
     fifth = max(1, len(series) // 5)
-    return statistics.median(series[-fifth:]) - statistics.median(series[fifth : 2 * fifth])
+    return [statistics.median(series[number * fifth : (number + 1) * fifth] or series) for number in range(5)]
+
+
+def _growth(series: list[float]) -> float:
+    _warm_up, second, *_, last = _by_fifths(series)
+    return last - second
 
 
 async def storm(port: int, arsenal: Arsenal, count: int, watched: Watched, seen: Seen) -> None:
@@ -253,12 +259,12 @@ def show(seen: Seen, watched: Watched, struck: Counter[str], complained: Counter
     rows = [[group, *(str(answers[status] or "") for status in statuses)] for group, answers in seen.by_group.items()]
     table("Answers by status", ["requests", *statuses], rows)
     table("Refusals by reason", ["reason", "answers"], [[name, str(n)] for name, n in seen.reasons.most_common()])
-    growth, more = watched.growth_mb(), watched.more_descriptors()
+    more = watched.more_descriptors()
     sizes = [
-        [name, f"{watched.sizes_mb[name][-1]:.0f}", f"{growth[name]:+.1f}", f"{more[name]:+.0f}"]
-        for name in watched.pids
+        [name, *(f"{mb:.0f}" for mb in _by_fifths(series)), f"{max(series):.0f}", f"{more[name]:+.0f}"]
+        for name, series in watched.sizes_mb.items()
     ]
-    table("Processes", ["process", "MB at the end", "growth, MB", "more descriptors"], sizes)
+    table("Processes: MB by fifths", ["process", *"12345", "highest", "more descriptors"], sizes)
     for what, count in (*struck.items(), *((" ".join(key), n) for key, n in complained.most_common())):
         console.print(f"{count:6}  {what}")
     for leak in seen.leaks[:20]:
