@@ -46,7 +46,7 @@ class Static(Section):
     """Whether other edges serve from `dir` too: an answer then waits until its pictures lie there."""
     store_url: StoreUrl | None = None
     """Object storage instead of `dir`: `s3://bucket/prefix`, `gs://bucket/prefix` or `az://container/prefix`.
-    Credentials come from the environment (see docs/operations.md). Takes the extra `edge-objects`."""
+    Credentials come from the environment (see docs/pictures.md). Takes the extra `edge-objects`."""
     max_age_hours: PositiveFloat = 72.0
     """Older pictures are removed."""
     max_bytes: PositiveInt = 10_737_418_240
