@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import os
+import resource
 import signal
 import socket
 import sys
@@ -86,6 +87,7 @@ def main(arguments: list[str] | None = None) -> None:
     listener = _listener(settings)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the file is watched; it has just been read
     _keep_freed_memory()
+    _raise_descriptor_limit()
     logs.configure("edge", level=settings.log_level)
     structlog.get_logger().info("edge_starts", version=__version__, config=str(options.config))
     # It stops in order when told, then raises the signal again: that ends the process as `edge.__main__` laid down.
@@ -256,6 +258,15 @@ def _keep_freed_memory() -> None:
         mallopt(_M_MMAP_THRESHOLD, 32 * MIB)
         mallopt(_M_TRIM_THRESHOLD, 64 * MIB)
         mallopt(_M_TOP_PAD, MIB)
+
+
+def _raise_descriptor_limit() -> None:
+    """Take as many descriptors as the system lets us have: it begins with 1,024, for programs that know no better, and
+    without one nobody is let in, alerting included. `limits.max_connections` bounds what is open, but for HTTPS
+    handshakes that nobody finishes: the server hears of them when they are done, and they last a minute.
+    """
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _refuse_several_processes() -> None:

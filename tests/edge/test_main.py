@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import json
+import resource
 import signal
 import socket
 import ssl
@@ -207,6 +208,18 @@ async def test_a_whole_life(tmp_path: Path) -> None:
     assert [line["code"] for line in lines] == [0, 0]
     assert list((tmp_path / "pictures").glob(".*")) == []
     await worker.stop()
+
+
+async def test_it_takes_as_many_descriptors_as_it_may_have(tmp_path: Path) -> None:
+    few, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(few, 1024, hard // 2), hard))
+    try:
+        async with Process(tmp_path, "127.0.0.1:1") as edge:
+            limits = Path(f"/proc/{edge.process.pid}/limits").read_text()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (few, hard))
+    (line,) = (line for line in limits.splitlines() if line.startswith("Max open files"))
+    assert line.split()[3:5] == [str(hard)] * 2
 
 
 @pytest.fixture
