@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import sys
 import tomllib
@@ -11,10 +12,12 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
+import psutil
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from hairmesh.stack import free_ports, write_private
 from tests.deploy.monitoring import ROOT
 
 DOCKERFILE = ROOT / "deploy" / "docker" / "Dockerfile"
@@ -132,3 +135,30 @@ def test_programs_run_without_rights_as_the_first_process_and_say_how_they_are()
         # Not through a shell, which would keep the signal to itself.
         assert f'ENTRYPOINT ["hairmesh-{name.partition("-")[0]}"]' in stage
         assert re.search(r"^HEALTHCHECK (.*\\\n)?\s*.*CMD \[", stage, re.MULTILINE)
+
+
+@pytest.mark.parametrize("program", ["edge", "worker"])
+def test_the_first_process_of_a_container_ends_in_order_when_told(program: str, tmp_path: Path) -> None:
+    """To process 1 no signal does anything that it does not handle itself."""
+    if subprocess.run(["unshare", "--pid", "--fork", "true"], capture_output=True, check=False).returncode != 0:
+        pytest.skip("a process namespace of its own cannot be had here")
+    secret = "a-secret-of-the-tests"
+    config: dict[str, object] = {"listen": f"127.0.0.1:{free_ports(1)[0]}"}
+    if program == "edge":
+        config |= {"workers": ["127.0.0.1:1"], "shared_password": secret}
+    else:
+        models = {"dir": str(tmp_path / "none")}
+        config |= {"accept_passwords": [secret], "models": models, "drain_delay_seconds": 0}
+    write_private(tmp_path / "config.json", json.dumps(config))
+    command = [sys.executable, "-m", program, "--config", str(tmp_path / "config.json")]
+    with subprocess.Popen(
+        ["unshare", "--pid", "--fork", "--kill-child", *command], cwd=ROOT, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stderr is not None
+        ready = {"edge": '"edge_ready"', "worker": '"listening"'}[program]
+        while (line := running.stderr.readline()) and ready not in line:
+            pass
+        (first,) = psutil.Process(running.pid).children()
+        first.send_signal(signal.SIGTERM)
+        said = running.stderr.read()
+        assert running.wait() == 0, said
