@@ -370,7 +370,8 @@ class ApiError(Exception):
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(reason)
-        self.reason = reason if _REASON.fullmatch(reason) else "INPUT_FAILED"
+        self.reason = str(reason) if _REASON.fullmatch(reason) else "INPUT_FAILED"
+        """Plain text, also where an enumeration's member was given: those are no keys in JSON."""
         self.row = TABLE.get(self.reason, TABLE["INPUT_FAILED"])
         self.details: Details = details or {}
         self._retry_after_s = retry_after_s

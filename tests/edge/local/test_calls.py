@@ -26,6 +26,7 @@ from tests.edge.local.engines import PATIENCE_S, ScriptedEngine, described, with
 from tests.edge.rest import FEATURES, PHOTO, SPECIAL_POINTS, FakeMesh, Rest, eventually, picture, serving
 from tests.fakes.openai_server import KEY, OpenAiServer, claims, completion, error
 from vision.describe_terms import NO_PARSER, Feature
+from vision.errors import Reason
 
 NOBODY = OnlineCounts(total=2, healthy=0, primary_total=2, primary_healthy=0)
 BOTH = [FEATURES, SPECIAL_POINTS]
@@ -94,6 +95,15 @@ async def test_a_photo_that_is_refused_is_refused_by_name(edge: Rest, engine: Sc
         response = await edge.post(route)
         assert (response.status_code, response.json()["code"]) == (400, 1003)
         assert response.json()["data"]["details"] == {"yaw_deg": 31.5, "max": 20}
+
+
+async def test_statistics_tell_the_reasons_that_vision_gives(tmp_path: Path, engine: ScriptedEngine) -> None:
+    """Its reasons are members of an enumeration, which are no keys in JSON."""
+    engine.failure = ApiError(Reason.NO_FACE)
+    async with local(tmp_path, engine, admin_tokens=[TOKEN]) as edge:
+        assert (await edge.post(FEATURES)).status_code == 400
+        answer = await edge.client.get("/admin/stats", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert answer.json()["routes"][0]["since_start"]["reasons"] == {"NO_FACE": 1}
 
 
 async def test_a_body_is_checked_as_for_any_call(edge: Rest, engine: ScriptedEngine) -> None:
