@@ -4,7 +4,8 @@
 
 200 clients send portraits of about 3 MB to an edge with two workers for 60 s, each the next one as soon as it has an
 answer, and after a refusal within a second (`bench/overload_clients.py`). Meanwhile `/monitor` is asked 20 times a
-second, each time on a new connection, as alerting does. The workers are fakes that take as long for a call and return
+second, each time on a new connection, as alerting does; and in turn with it that of an edge beside it which nobody else
+asks: what that one takes is the machine's doing. The workers are fakes that take as long for a call and return
 as large a picture as a worker of ours does, so that edge and clients have the machine to themselves; with
 `--workers real` they are real ones with the real models, which take both cores of a small machine.
 
@@ -60,6 +61,8 @@ class Served:
 
     port: int
     pid: int
+    beside_port: int
+    """Of one that nobody else asks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,8 @@ class Found:
     monitor_s: list[float]
     """How long each answer of `/monitor` took."""
     monitor_statuses: set[int]
+    beside_s: list[float]
+    """How long those of the edge beside it took."""
     edge_rss_mb: float
     """The highest seen."""
     edge_cores: float
@@ -99,18 +104,13 @@ def fake_workers(folder: Path, call_s: float, picture_bytes: int, limits: Mappin
     token = "overload-bench-token"
     port, *worker_ports = free_ports(1 + WORKERS)
     fake = [sys.executable, "-m", "tests.fakes.worker", "--png-bytes", str(picture_bytes), "--after-s", str(call_s)]
-    config = json.loads(edge_config(folder / "edge", port, worker_ports, token))
-    config["limits"] = limits
-    write_private(folder / "edge.json", json.dumps(config))
-    edge = [str(Path(sys.executable).with_name("hairmesh-edge")), "--config", str(folder / "edge.json")]
     with ExitStack() as stack:
         for worker_port in worker_ports:
             arguments = [*fake, "--port", str(worker_port)]
             stack.enter_context(process(f"worker{worker_port}", arguments, folder, {"FAKE_WORKER_PASSWORD": token}))
             wait_for_port(worker_port)
-        running = stack.enter_context(process("edge", edge, folder))
-        wait_for_port(port)
-        yield Served(port, running.pid)
+        pid = stack.enter_context(an_edge("edge", folder, port, worker_ports, token, limits))
+        yield Served(port, pid, stack.enter_context(edge_beside(folder)))
 
 
 @contextmanager
@@ -120,7 +120,29 @@ def real_workers(folder: Path) -> Iterator[Served]:
         stack.start()
         with Client(stack.url) as client:
             stack.wait_online(client, WORKERS)
-        yield Served(int(stack.url.rpartition(":")[2]), stack.edge.pid)
+        with edge_beside(folder) as beside_port:
+            yield Served(int(stack.url.rpartition(":")[2]), stack.edge.pid, beside_port)
+
+
+@contextmanager
+def an_edge(
+    name: str, folder: Path, port: int, worker_ports: Sequence[int], token: str, limits: Mapping[str, int]
+) -> Iterator[int]:
+    """A real edge that serves; its process id."""
+    config = {**json.loads(edge_config(folder / name, port, worker_ports, token)), "limits": limits}
+    write_private(folder / f"{name}.json", json.dumps(config))
+    program = str(Path(sys.executable).with_name("hairmesh-edge"))
+    with process(name, [program, "--config", str(folder / f"{name}.json")], folder) as running:
+        wait_for_port(port)
+        yield running.pid
+
+
+@contextmanager
+def edge_beside(folder: Path) -> Iterator[int]:
+    """Another one, without a worker and without clients; its port."""
+    port, nobody = free_ports(2)
+    with an_edge("beside", folder, port, [nobody], "token-of-the-edge-beside", {}):
+        yield port
 
 
 def ask_monitor(port: int) -> tuple[int, float]:
@@ -141,6 +163,7 @@ def measure(served: Served, photos: Sequence[Path], clients: int, seconds: float
     arguments = [sys.executable, "-m", "bench.overload_clients", str(served.port), str(clients), str(seconds)]
     edge = psutil.Process(served.pid)
     monitor_s: list[float] = []
+    beside_s: list[float] = []
     statuses: set[int] = set()
     rss_mb = 0.0
     cpu_s, begun_s = sum(edge.cpu_times()[:2]), time.perf_counter()
@@ -150,8 +173,9 @@ def measure(served: Served, photos: Sequence[Path], clients: int, seconds: float
             status, taken_s = ask_monitor(served.port)
             statuses.add(status)
             monitor_s.append(taken_s)
+            beside_s.append(ask_monitor(served.beside_port)[1])
             rss_mb = max(rss_mb, edge.memory_info().rss / MB)
-            time.sleep(max(0.0, MONITOR_EVERY_S - taken_s))
+            time.sleep(max(0.0, MONITOR_EVERY_S - taken_s - beside_s[-1]))
         told, _ = crowd.communicate()
     finally:
         crowd.kill()
@@ -159,7 +183,7 @@ def measure(served: Served, photos: Sequence[Path], clients: int, seconds: float
     if crowd.returncode:
         raise BenchError("the clients could not go on")
     cores = (sum(edge.cpu_times()[:2]) - cpu_s) / (time.perf_counter() - begun_s)
-    return Found(json.loads(told), monitor_s, statuses, rss_mb, cores)
+    return Found(json.loads(told), monitor_s, statuses, beside_s, rss_mb, cores)
 
 
 def main() -> None:
@@ -197,6 +221,7 @@ def show(found: Found) -> None:
         [name, str(len(times)), *(f"{percentile_ms(times, percent):.1f}" for percent in (50, 99, 100))]
         for name, times in (
             ("/monitor", found.monitor_s),
+            ("/monitor of the edge beside it", found.beside_s),
             ("answered 200", found.clients["good_s"]),
             ("refused", found.clients["refused_s"]),
         )
