@@ -195,6 +195,8 @@ class PoolConfig:
 
 
 def _check_target(setting: str, target: str) -> None:
+    if "@" in target:  # not repeated: what stands before it may be a password
+        raise NotATargetError(f"{setting}: write host:port, without a user or password before it (@)")
     if scheme := _SCHEME.match(target):
         raise NotATargetError(
             f"{setting}: {target}: gRPC targets have no {scheme['scheme']}:// in front;"

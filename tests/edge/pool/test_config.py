@@ -46,6 +46,15 @@ def test_targets_are_host_and_port(target: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "target", ["user:SENTINEL@10.0.0.11:28187", "grpc://user:SENTINEL@a:1", "dns://u:SENTINEL@a:1"]
+)
+def test_a_password_that_stands_in_a_target_is_not_repeated(target: str) -> None:
+    with pytest.raises(NotATargetError, match="without a user") as caught:
+        PoolConfig(workers=(target,))
+    assert "SENTINEL" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
     "target", ["", "localhost", "localhost:", "localhost:0", "localhost:65536", ":1", "a b:1", "h:1\n"]
 )
 def test_anything_else_is_not_a_target(target: str) -> None:
