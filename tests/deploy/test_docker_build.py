@@ -116,7 +116,7 @@ def builder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Builder]:
         pytest.skip("a root of its own takes root")
     for program in ("debootstrap", "buildah"):
         if shutil.which(program) is None:
-            pytest.skip(f"{program} is not here: `make setup` brings it where there is apt")
+            pytest.skip(f"{program} is not here: apt-get install buildah debootstrap")
     folder = tmp_path_factory.mktemp("images")
     root = folder / "debian"
     mirror = ["debootstrap", "--variant=minbase", RELEASE, str(root)]

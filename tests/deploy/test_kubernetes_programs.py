@@ -52,6 +52,12 @@ def test_ports_and_names_are_those_of_the_configuration(name: str) -> None:
         assert {port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]} <= known_ports
 
 
+@every_overlay
+def test_what_the_environment_says_is_a_key_of_the_worker(name: str) -> None:
+    said = one(name, "ConfigMap", "hairmesh-worker")["data"]
+    assert set(said) <= {variable for _keys, variable in worker.settings.variables()}
+
+
 def test_an_examples_own_secrets_are_refused() -> None:
     with pytest.raises(edge.settings.ConfigError, match="placeholder"):
         edge.settings.parse((FOLDER / "edge_config.example.json").read_bytes())
