@@ -60,7 +60,8 @@ def shelf() -> FakeShelf:
 
 
 @pytest.fixture
-async def stock(shelf: FakeShelf) -> AsyncIterator[Stock]:
+async def stock(shelf: FakeShelf, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Stock]:
+    monkeypatch.setattr("edge.images.stock.ROOM_TIMEOUT_S", 60.0)  # a busy machine is not what is tested
     made = Stock(partial(sweep, shelf), KEEP, dict)
     yield made
     made.close()
