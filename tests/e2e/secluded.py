@@ -26,6 +26,7 @@ import psutil
 import watchfiles
 from PIL import Image
 
+from edge.console.protection import ASKS
 from hairmesh import client as api
 from hairmesh.child import console_script
 from tests.conftest import studio_portrait
@@ -53,6 +54,8 @@ CALLS: Mapping[str, Sequence[str]] = {
 """By format: what it goes through. One on a worker and one on the edge, at least."""
 LANGS: Mapping[str, str] = {"HEIF": "zh"}
 """By format: the language asked for; English for all others."""
+ADMIN_TOKEN = "an-admin-token-of-the-test"
+SHOWN = ("/admin/pool", "/admin/stats", "/metrics", "/console/state", "/console/stats?window=since_start")
 _REGION_PX = ((-40, -30), (40, -30), (40, 12), (-40, 12))
 """Around the trichion of the portrait."""
 _UP, _SIOCGIFFLAGS, _SIOCSIFFLAGS = 1, 0x8913, 0x8914
@@ -88,6 +91,8 @@ class Seen:
     """Those of edge and worker."""
     sent_out: list[str] = field(default_factory=list)
     """What the diffusion server was given, in hexadecimal."""
+    shown: dict[str, str] = field(default_factory=dict)
+    """By path: what operators are shown of all this."""
     lines: list[str] = field(default_factory=list)
     """Logs of every process."""
 
@@ -144,9 +149,24 @@ class _Walk:
             for form in FORMATS:
                 for route in CALLS[form]:
                     await self._call(service, route, form)
+            await self._look(service)
             self._seen.known_ports = [int(url.rpartition(":")[2]) for url in (service.url, service.workers[0].address)]
             if self._alone:
                 self._seen.left, self._seen.ports = _left(), _ports()
+
+    async def _look(self, service: Service) -> None:
+        """As operators do, when a photo was refused and a call has failed, too."""
+        refused = {"image": (f"{MARK}-name.jpg", _nobody() + MARK.encode())}
+        await service.client.post(api.MEASURE_ROUTE, files=refused)
+        late = {"image": (f"{MARK}-name.jpg", self._photos["JPEG"])}
+        await service.client.post(api.MEASURE_ROUTE, files=late, headers={"X-Request-Timeout-Ms": "1"})
+        page = {ASKS: "1", "Origin": service.url}
+        entered = await service.client.post("/console/session", json={"token": ADMIN_TOKEN}, headers=page)
+        entered.raise_for_status()
+        for path in SHOWN:
+            answer = await service.client.get(path, headers={"Authorization": f"Bearer {ADMIN_TOKEN}"})
+            answer.raise_for_status()
+            self._seen.shown[path] = answer.text
 
     async def _with_a_diffusion_server(self) -> None:
         with ComfyUiServer() as server:
@@ -167,7 +187,7 @@ class _Walk:
         """A service that has loaded what it needs; inside, whatever it writes is noted."""
         service = self._service(growth)
         try:
-            await service.start()
+            await service.start(admin_tokens=[ADMIN_TOKEN])
             for route in (api.FEATURES_ROUTE, api.SPECIAL_POINTS_ROUTE) if not growth else ():
                 await service.client.post(route, files={"image": _nobody()})
             async with self._watch.noting():
