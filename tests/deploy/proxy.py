@@ -44,8 +44,8 @@ class Nginx:
         folder.mkdir()
         certs.write_dev(folder / "tls")
         self.trust = ssl.create_default_context(cafile=folder / "tls" / "ca.pem")
-        servers = "\n".join(f"    server {edge} max_fails=1 fail_timeout=5s;" for edge in edges)
-        site, count = re.subn(r"(    server 127\S+ max_fails=1 fail_timeout=5s;\n?)+", f"{servers}\n", SITE)
+        servers = "\n".join(f"    server {edge} max_fails=0;" for edge in edges)
+        site, count = re.subn(r"(    server 127\S+ max_fails=0;\n?)+", f"{servers}\n", SITE)
         assert count == 1
         for theirs, ours in {
             "/etc/hairmesh/tls/": f"{folder}/tls/",
