@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import ctypes
 import os
 import resource
 import signal
 import socket
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from functools import partial
@@ -35,6 +37,8 @@ from hairmesh.pem import loose_permissions
 
 GRACE_S = 30
 """How long running requests may take after SIGTERM; then they are answered 503."""
+LEAVING_S = 0.5
+"""How long connections that wait for a request may still bring one after SIGTERM."""
 KEEP_ALIVE_S = 75
 """Idle connections; longer than what proxies in front usually keep, so that they close first."""
 
@@ -157,9 +161,24 @@ class _Server(uvicorn.Server):
         structlog.get_logger().info("edge_stops", requests_running=running, grace_s=GRACE_S)
         if self._notify:
             self._notify.stopping(running)
-        await super().shutdown(sockets)
+        for listening in (*self.servers, *(sockets or ())):
+            listening.close()
+        await self._let_go()
+        await super().shutdown()
         if self._notify:
             self._notify.close()
+
+    async def _let_go(self) -> None:
+        """Answer what still comes, and close each connection behind its answer.
+
+        A proxy may just be sending a request over a connection that it keeps: closing that would lose the request, and
+        no proxy sends a POST twice.
+        """
+        state = self.server_state
+        state.default_headers = [*state.default_headers, (b"connection", b"close")]
+        until_s = time.monotonic() + LEAVING_S
+        while state.connections and time.monotonic() < until_s:  # noqa: ASYNC110  (uvicorn tells of none that ends)
+            await asyncio.sleep(0.05)
 
 
 def _listener(settings: Settings) -> socket.socket:

@@ -304,7 +304,7 @@ class Callers:
 
 
 @pytest.mark.parametrize("number_of_signal", [signal.SIGTERM, signal.SIGKILL])
-async def test_an_edge_leaves_and_fast_calls_go_on(
+async def test_one_edge_after_the_other_is_replaced_and_fast_calls_go_on(
     tmp_path: Path, worker: FakeWorker, number_of_signal: signal.Signals
 ) -> None:
     """Told to go, it finishes what it has: no error at all. Killed, it takes along what it was just answering."""
@@ -313,18 +313,19 @@ async def test_an_edge_leaves_and_fast_calls_go_on(
         callers = Callers(site.client)
         for _client in range(clients):
             group.create_task(callers.call())
-        await callers.several_more()
-        leaver = site.edges[0].process
-        leaver.send_signal(number_of_signal)
-        await leaver.wait()
-        await callers.several_more()
+        for leaver in site.edges:
+            await callers.several_more()
+            leaver.process.send_signal(number_of_signal)
+            await leaver.process.wait()
+            await callers.several_more()
+            await leaver.restart()
         callers.end()
     ends = Counter(answer.status_code for answer in callers.answers)
     if number_of_signal is signal.SIGTERM:
         assert set(ends) == {200}
     else:
         assert set(ends) <= {200, 503}
-        assert ends[503] <= clients
+        assert ends[503] <= clients * len(site.edges)
         assert all(reason(answer) == "EDGE_FAILED" for answer in callers.answers if answer.status_code == 503)
 
 
