@@ -205,6 +205,26 @@ def status(
     sys.exit(seen.run(url, token_file, insecure=insecure, once=once, as_json=as_json, interval_s=interval, out=out))
 
 
+@app.command()
+def health(
+    target: Annotated[str, typer.Argument(help="A worker, host:port, or an edge, http(s)://host:port.")],
+    *,
+    ready: Annotated[
+        bool, typer.Option("--ready", help="Whether it takes calls now, instead of whether a restart would not help.")
+    ] = False,
+    ca: Annotated[Path | None, typer.Option(help="PEM file of the authority behind its certificate: TLS.")] = None,
+    cert: Annotated[Path | None, typer.Option(help="PEM file of our own certificate chain, for mutual TLS.")] = None,
+    key: Annotated[Path | None, typer.Option(help="PEM file of its private key.")] = None,
+) -> None:
+    """Ask a worker or an edge once whether it is well, without any secret: for the health checks of containers.
+
+    Exit status: 0 it is, 1 it says that it is not, 3 no answer, 64 wrong usage.
+    """
+    from hairmesh import health as asked
+
+    sys.exit(asked.run(target, ready=ready, ca=ca, cert=cert, key=key))
+
+
 app.command("watch")(watch)
 
 

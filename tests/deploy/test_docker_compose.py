@@ -47,6 +47,8 @@ def test_a_profile_brings_two_workers_and_waits_for_them() -> None:
     assert set(SERVICES["edge"]["depends_on"]) == set(WORKERS)
     for condition in SERVICES["edge"]["depends_on"].values():
         assert condition == {"condition": "service_healthy", "required": False}  # the other profile is not there
+    for service in WORKERS.values():
+        assert service["healthcheck"]["test"] == ["CMD", "hairmesh", "health", "127.0.0.1:28187", "--ready"]
     gpus = [
         device
         for service in WORKERS.values()

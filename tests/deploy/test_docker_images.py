@@ -30,9 +30,9 @@ EXTRAS = {
 OURS = {"hairmesh": ".", "hairmesh-protos": "protos"}
 """Our distributions, and where they are made."""
 STARTS = {
-    "edge": "edge.app, edge.command",
+    "edge": "edge.app, edge.command, hairmesh.health",
     "edge-vision": "edge.app, edge.local.engine",
-    "worker": "worker.server, vision.pipeline, hairmesh.watch.main",
+    "worker": "worker.server, vision.pipeline, hairmesh.health",
 }
 """What the program of each image imports, those parts included that it imports late."""
 IMPORTED = """
@@ -134,7 +134,9 @@ def test_programs_run_without_rights_as_the_first_process_and_say_how_they_are()
         assert last_user == "10001:10001"
         # Not through a shell, which would keep the signal to itself.
         assert f'ENTRYPOINT ["hairmesh-{name.partition("-")[0]}"]' in stage
-        assert re.search(r"^HEALTHCHECK (.*\\\n)?\s*.*CMD \[", stage, re.MULTILINE)
+        (check,) = re.findall(r"^HEALTHCHECK .*\\\n *CMD (.*)$", stage, re.MULTILINE)
+        port = re.findall(r"^EXPOSE (.*)$", stage, re.MULTILINE)[0]
+        assert json.loads(check) == ["hairmesh", "health", f"{'http://' if name != 'worker' else ''}127.0.0.1:{port}"]
 
 
 @pytest.mark.parametrize("program", ["edge", "worker"])

@@ -12,6 +12,8 @@ from tests.deploy.rendered import OVERLAYS, Object, container, one, overlay, pod
 VERSIONS = ("1.30", "1.37")
 """The oldest Kubernetes that knows all of it (preStop by `sleep`), and the newest."""
 PARTS = ("edge", "worker")
+FROM_OUTSIDE = ("clients", "monitoring")
+"""Labels of the namespaces that may come in."""
 
 every_overlay = pytest.mark.parametrize("name", OVERLAYS)
 
@@ -102,7 +104,11 @@ def test_only_edges_reach_a_workers_port_and_a_worker_reaches_nobody(name: str) 
     nothing = one(name, "NetworkPolicy", "hairmesh-nothing")["spec"]
     assert nothing == {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}
     edges = one(name, "Deployment", "hairmesh-edge")["spec"]["selector"]
-    assert _reached(name, "worker", ports(name, "worker")["grpc"]) == [{"podSelector": edges}]
+    clients, monitoring = ({"namespaceSelector": {"matchLabels": {f"hairmesh/{who}": "true"}}} for who in FROM_OUTSIDE)
+    assert {part: {port: _reached(name, part, at) for port, at in ports(name, part).items()} for part in PARTS} == {
+        "edge": {"http": [clients, monitoring], "metrics": [monitoring]},
+        "worker": {"grpc": [{"podSelector": edges}], "metrics": [monitoring]},
+    }
     policies = [found["spec"] for found in overlay(name) if found["kind"] == "NetworkPolicy"]
     workers = one(name, "Deployment", "hairmesh-worker")["spec"]["selector"]
     assert not [spec for spec in policies if spec["podSelector"] == workers and "egress" in spec]
