@@ -146,6 +146,15 @@ if ! .venv/bin/nginx -v 2>/dev/null && ! command -v nginx >/dev/null && command 
   rm -rf "$work"
 fi
 
+# --- TypeScript ------------------------------------------------------------------------------------------------------------------
+# What generates the TypeScript stubs and tries them out; Node itself is one of the pinned packages. Without it that is skipped.
+stubs=protos/typescript
+if ! [ $stubs/node_modules/.package-lock.json -nt $stubs/package-lock.json ]; then
+  say "installing the generator of the TypeScript stubs, for development (70 MB)"
+  (cd $stubs && PATH="$OLDPWD/.venv/bin:$PATH" npm ci --no-progress --loglevel=error >/dev/null) \
+    || say "the npm registry could not be asked: TypeScript stubs are neither checked nor tried out"
+fi
+
 # --- Models ----------------------------------------------------------------------------------------------------------------------
 .venv/bin/hairmesh models fetch
 
