@@ -24,7 +24,8 @@ from rich.progress import track
 
 from bench.harness import BenchError, console, emit, seconds, table
 from bench.mark_crop import resolve
-from hairmesh.client import Answer, Client
+from hairmesh.client.envelope import Envelope
+from hairmesh.client.plain import Client
 from hairmesh.stack import Stack
 
 PERSON = "openpeople/P004"
@@ -46,7 +47,7 @@ def region(client: Client, photo: bytes) -> list[tuple[float, float]]:
     return below + [(x_px, y_px - up_px) for x_px, y_px in reversed(below)]
 
 
-def worked(answer: Answer) -> Answer:
+def worked(answer: Envelope) -> Envelope:
     """The answer; raises `BenchError` for a refusal, and where hair was to grow and did not."""
     if not answer.ok:
         raise BenchError(f"answered {answer.code} {answer.reason}")
@@ -56,7 +57,7 @@ def worked(answer: Answer) -> Answer:
     return answer
 
 
-def calls(client: Client, photo: bytes) -> Mapping[str, Callable[[], Answer]]:
+def calls(client: Client, photo: bytes) -> Mapping[str, Callable[[], Envelope]]:
     """Every call of the contract by name, ready to be made."""
     corners = region(client, photo)
     return {

@@ -38,7 +38,7 @@ from rich.progress import Progress
 from bench.harness import console, emit, table
 from bench.hostile_requests import MARK, Arsenal, Shot
 from bench.memory import Resident
-from hairmesh.client import Client
+from hairmesh.client.plain import Client
 from hairmesh.stack import Stack
 
 WORKERS = 2

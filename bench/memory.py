@@ -28,7 +28,8 @@ from rich.progress import track
 
 from bench.harness import BenchError, console, emit, table
 from bench.mark_crop import resolve
-from hairmesh.client import Answer, Client
+from hairmesh.client.envelope import Envelope
+from hairmesh.client.plain import Client
 from hairmesh.stack import Stack
 
 PERSON = "openpeople/P001"
@@ -82,14 +83,14 @@ class Resident:
                 return
 
 
-def good(answer: Answer) -> Answer:
+def good(answer: Envelope) -> Envelope:
     """The answer; raises `BenchError` for a refusal."""
     if not answer.ok:
         raise BenchError(f"answered {answer.code} {answer.reason}")
     return answer
 
 
-def peak_mb(pid: int, call: Callable[[], Answer]) -> float:
+def peak_mb(pid: int, call: Callable[[], Envelope]) -> float:
     """Highest size of a process during a call, and right after it."""
     resident = Resident(pid)
     good(call())

@@ -35,7 +35,7 @@ from PIL import Image
 from bench.edge_overhead import edge_config
 from bench.harness import ROOT, BenchError, console, emit, process, table, wait_for_port
 from bench.mark_crop import resolve
-from hairmesh.client import Client
+from hairmesh.client.plain import Client
 from hairmesh.stack import LOOPBACK, Stack, free_ports, write_private
 
 CLIENTS, SECONDS = 200, 60.0

@@ -18,7 +18,9 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from hairmesh.child import StackError
-from hairmesh.client import Answer, Client, NotAnEnvelopeError
+from hairmesh.client import NotAnEnvelopeError
+from hairmesh.client.envelope import Envelope
+from hairmesh.client.plain import Client
 from hairmesh.demo_calls import DemoError, Walk
 from hairmesh.demo_inputs import PERSON_ID, bad_inputs, studio_portrait
 from hairmesh.stack import MIN_FREE_GB, Stack, ends_on_signals
@@ -91,7 +93,7 @@ class Demo:
         self._say(f"{self._stack.url} is up, 2 workers online after {took_s:.0f} s.")
         self._show_monitor(expected_status=200)
 
-    def _measure_portrait(self) -> Answer:
+    def _measure_portrait(self) -> Envelope:
         self._headline(f"One photo in: the studio portrait of {PERSON_ID}, a synthetic person (openpeople)")
         begun_s = time.monotonic()
         answer = self._measure(annotate=True)
@@ -100,7 +102,7 @@ class Demo:
         self._say(f"Answered in {took_s:.1f} s.")
         return answer
 
-    def _walk_through_all_calls(self, measured: Answer) -> None:
+    def _walk_through_all_calls(self, measured: Envelope) -> None:
         self._headline("The same photo through every other call")
         page = Walk(self._client, self._photo, self._stack.folder, self._console, LANG).take(measured)
         self._say(f"Every picture on one page: {page}")
@@ -178,7 +180,7 @@ class Demo:
             raise DemoError("; ".join(complaints))
         self._say("Edge and worker ended as asked; pictures and passwords are removed.")
 
-    def _measure(self, *, annotate: bool) -> Answer:
+    def _measure(self, *, annotate: bool) -> Envelope:
         answer = self._client.measure(self._photo, annotate=annotate, lang=LANG)
         if not answer.ok:
             raise DemoError(f"the portrait was refused: {answer.code} {answer.reason} {answer.message}")

@@ -11,7 +11,9 @@ from typing import Any
 from rich.console import Console
 
 from hairmesh import client as api
-from hairmesh.client import Answer, Client, Progress, Queued, Told
+from hairmesh.client import Progress, Queued
+from hairmesh.client.envelope import Envelope, Told
+from hairmesh.client.plain import Client
 from hairmesh.contact_sheet import Figure, Points, Section, render
 
 PAGE = "index.html"
@@ -49,7 +51,7 @@ class Walk:
             old.unlink()
         (folder / PHOTO).write_bytes(photo)
 
-    def take(self, measured: Answer) -> Path:
+    def take(self, measured: Envelope) -> Path:
         """Every call after `measured`, the answer of the first; the page. Raises `DemoError`."""
         self._measurement(measured)
         design = self._hairlines()
@@ -63,7 +65,7 @@ class Walk:
         page.write_text(render("HairMesh: one photo, every call", text, self._sections), encoding="utf-8")
         return page
 
-    def _measurement(self, answer: Answer) -> None:
+    def _measurement(self, answer: Envelope) -> None:
         figure = self._picture("measure", answer.data["annotated_image_url"], "measured", "thirds, fifths, hairline")
         text = "The numbers stand in the terminal."
         self._section(Section("Facial measurement", _post(api.MEASURE_ROUTE), text, [figure], wide=True))
@@ -90,7 +92,7 @@ class Walk:
         return first
 
     def _styles(self) -> None:
-        def ask() -> Answer:
+        def ask() -> Envelope:
             return self._followed(
                 self._client.follow_styles(self._photo, styles=STYLES, sex=SEX, seed=SEED, lang=self._lang)
             )
@@ -110,7 +112,7 @@ class Walk:
             raise DemoError("the portrait has no scale")
         region = _strip(design["curve"], mm_per_px)
 
-        def ask() -> Answer:
+        def ask() -> Envelope:
             return self._followed(self._client.follow_grow(self._photo, region=region, seed=SEED, lang=self._lang))
 
         answer, took_s = self._asked(ask)
@@ -161,19 +163,19 @@ class Walk:
         section = Section("Special points", _post(api.SPECIAL_POINTS_ROUTE), text, figures, columns, rows, wide=True)
         self._section(section)
 
-    def _asked(self, ask: Callable[[], Answer]) -> tuple[Answer, float]:
+    def _asked(self, ask: Callable[[], Envelope]) -> tuple[Envelope, float]:
         begun_s = time.monotonic()
         answer = ask()
         if not answer.ok:
             raise DemoError(f"refused: {answer.code} {answer.reason} {answer.message}")
         return answer, time.monotonic() - begun_s
 
-    def _followed(self, told: Iterator[Told]) -> Answer:
+    def _followed(self, told: Iterator[Told]) -> Envelope:
         """The answer at the end of a stream, its stages shown as they come."""
         stages: list[str] = []
         for each in told:
             match each:
-                case Answer():
+                case Envelope():
                     if each.ok and not stages:
                         raise DemoError("a slow call told no progress")
                     return each

@@ -10,7 +10,8 @@ from pathlib import Path
 from rich.console import Console
 
 from hairmesh.child import StackError, console_script
-from hairmesh.client import MEASURE_ROUTE, Client
+from hairmesh.client import MEASURE_ROUTE
+from hairmesh.client.plain import Client
 from hairmesh.demo_inputs import studio_portrait
 from hairmesh.stack import Stack, ends_on_signals, write_private
 from hairmesh.wire import ANALYZE_SERVICE, TOKEN_KEY

@@ -25,7 +25,7 @@ import httpx
 
 from hairmesh.certs import AUTHORITY, write_dev
 from hairmesh.child import Child, StackError, console_script
-from hairmesh.client import Client
+from hairmesh.client.plain import Client
 from vision import models
 from vision.errors import ModelError
 

@@ -17,7 +17,7 @@ import structlog
 from edge import reload
 from edge.secrets import WRONG_TOKENS
 from edge.settings import ConfigError, parse
-from hairmesh.client import Client
+from hairmesh.client.plain import Client
 from tests.edge.rest import (
     CALLS,
     FEATURES,

@@ -25,8 +25,10 @@ from edge.settings import parse
 from edge.stream import News, StreamedAnswer, is_wanted
 from edge.upstream.channel import ChannelSecurity
 from edge.upstream.driver import Driver
-from hairmesh.client import Answer, Client, Progress, Queued
-from hairmesh.client import Told as ClientTold
+from hairmesh.client import Progress, Queued
+from hairmesh.client.envelope import Envelope
+from hairmesh.client.envelope import Told as ClientTold
+from hairmesh.client.plain import Client
 from tests.edge.rest import (
     GROW,
     MEASURE,
@@ -240,7 +242,7 @@ async def test_when_to_come_again_is_told_in_every_form(rest: Rest, mesh: FakeMe
     assert plain.json()["data"]["details"] == streamed["data"]["details"] == {"retry_after_s": 42}
     with Client(f"http://127.0.0.1:{rest.port}") as client:
         *_, told = await asyncio.to_thread(lambda: list(client.follow_styles(PHOTO)))
-    assert isinstance(told, Answer)
+    assert isinstance(told, Envelope)
     assert told.retry_after_s == 42.0
 
 
@@ -540,7 +542,7 @@ async def test_our_own_client_follows_a_call(serve: Serve, worker: FakeWorker) -
 
     *told, answer = await asyncio.to_thread(follow)
     assert told == [Queued(0, 1), Progress("growing", 1, 2, 1, 0, 1), Progress("growing", 2, 2, 1, 0, 1)]
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, Envelope)
     assert answer.ok
     assert growth_pb2.GrowStylesRequest.FromString(worker.seen[0].request).seed == 3
 

@@ -1,4 +1,4 @@
-"""The REST client against a server that answers what it is told to."""
+"""The plain client against a server that answers what it is told to."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.exchange import MAX_PATIENCE_MS
-from hairmesh.client import MAX_TIMEOUT_S, Answer, Client, NotAnEnvelopeError, Progress, Queued, _events
+from hairmesh.client import NotAnEnvelopeError, Progress, Queued
+from hairmesh.client.envelope import Envelope, Events
+from hairmesh.client.plain import Client
+from hairmesh.client.routes import MAX_TIMEOUT_S
 
 
 class Server(ThreadingHTTPServer):
-    """Answers every request with `reply` and remembers what came."""
+    """Envelopes every request with `reply` and remembers what came."""
 
     reply: tuple[int, dict[str, str], bytes] = (200, {}, b"{}")
     seen: list[tuple[str, str, str | None, bytes]]
@@ -147,7 +150,7 @@ def test_monitor_and_picture(server: Server, client: Client) -> None:
     ],
 )
 def test_every_call_says_what_is_wanted_and_nothing_else(
-    server: Server, client: Client, call: Callable[[Client], Answer], path: str, parts: list[str]
+    server: Server, client: Client, call: Callable[[Client], Envelope], path: str, parts: list[str]
 ) -> None:
     server.reply = (200, {}, envelope(0, "ok", {}))
     assert call(client).ok
@@ -231,7 +234,7 @@ def test_a_slow_call_is_told_as_it_goes(server: Server, client: Client, end: byt
         Progress(stage="growing", step=1, total=3, attempt=1, results_done=1, results_total=4),
     ]
     (answer,) = told[2:]
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, Envelope)
     assert (answer.ok, answer.message) == (True, text)
     assert server.accept == "text/event-stream"
 
@@ -239,7 +242,7 @@ def test_a_slow_call_is_told_as_it_goes(server: Server, client: Client, end: byt
 def test_what_is_refused_before_the_stream_is_its_answer(server: Server, client: Client) -> None:
     server.reply = (503, {"retry-after": "5"}, envelope(1007, "…", {"reason": "NO_WORKER"}))
     (answer,) = client.follow_grow(b"photo", mask=b"mask")
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, Envelope)
     assert (answer.http_status, answer.reason, answer.retry_after_s) == (503, "NO_WORKER", 5.0)
 
 
@@ -261,5 +264,7 @@ def test_events_come_apart_wherever_they_are_cut(cuts: list[int]) -> None:
     stream = STREAM % b'{"a": 1}'
     places = [0, *sorted({min(cut, len(stream)) for cut in cuts}), len(stream)]
     chunks = [stream[start:end] for start, end in itertools.pairwise(places)]
-    assert [name for name, _ in _events(chunks)] == ["queued", "progress", "newer", "result"]
-    assert list(_events(chunks))[-1][1] == b'{"a": 1}'
+    events = Events()
+    told = [event for chunk in chunks for event in events.feed(chunk)]
+    assert [name for name, _ in told] == ["queued", "progress", "newer", "result"]
+    assert told[-1][1] == b'{"a": 1}'

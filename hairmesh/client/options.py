@@ -1,0 +1,91 @@
+"""The parameters of each call, as `hairmesh.client` takes them; what is left out is the service's choice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, TypedDict
+
+Sex = Literal["female", "male"]
+Height = Literal["low", "natural", "high"]
+LANGUAGES: tuple[str, ...] = ("zh", "en")
+
+
+class CommonOptions(TypedDict, total=False):
+    """Those of every call."""
+
+    lang: str
+    """`zh` or `en`, of messages and of words in answers and pictures; default: Chinese."""
+
+
+class MeasureOptions(CommonOptions, total=False):
+    """Parameters of the measure call."""
+
+    pupillary_distance_mm: float
+    """As measured on the person, 40 to 80: replaces the iris as the scale and narrows the intervals."""
+    annotate: bool
+    """Whether to draw the annotated picture; default: yes."""
+
+
+class HairlineOptions(CommonOptions, total=False):
+    """Parameters of the design call."""
+
+    styles: Sequence[str]
+    """Designs to draw, in this order; default: the whole catalogue."""
+    sex: Sex
+    """Whose design rules apply; default: rules that hold for both."""
+    height: Height
+    density_per_cm2: float
+    """Planned grafts per cm², 10 to 80."""
+
+
+class StyleOptions(CommonOptions, total=False):
+    """Parameters of growing hair to styles."""
+
+    styles: Sequence[str]
+    sex: Sex
+    seed: int
+    """The same seed gives the same picture."""
+
+
+class GrowOptions(CommonOptions, total=False):
+    """Parameters of growing hair in a region: exactly one of `region` and `mask`."""
+
+    region: Sequence[tuple[float, float]]
+    """Corners in pixels of the upright photo."""
+    mask: bytes
+    """A picture of the size of the upright photo, bright inside the region."""
+    seed: int
+
+
+class MaskOptions(CommonOptions, total=False):
+    """Parameters of the mask call."""
+
+    parts: Sequence[str]
+    """Parts to mask, in this order; default: all."""
+
+
+def form_fields(wanted: Mapping[str, object]) -> tuple[dict[str, str], dict[str, bytes]]:
+    """Form fields and files of a call; None is left out. Names are joined by commas, other lists are JSON."""
+    fields: dict[str, str] = {}
+    files: dict[str, bytes] = {}
+    for name, value in wanted.items():
+        match value:
+            case None:
+                pass
+            case bytes() | bytearray() | memoryview():
+                files[name] = bytes(value)
+            case bool():
+                fields[name] = "true" if value else "false"
+            case str() | int() | float():
+                fields[name] = str(value)
+            case Iterable():
+                listed = list(value)
+                names = all(isinstance(each, str) for each in listed)
+                fields[name] = ",".join(listed) if names else json.dumps(listed)
+    return fields, files
+
+
+def language_header(fields: Mapping[str, str]) -> dict[str, str]:
+    """`lang` is said by header as well: messages follow that alone. One that is none is refused as a parameter."""
+    return {"accept-language": fields["lang"]} if fields.get("lang") in LANGUAGES else {}
