@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup demo serve test test-long lint format protos lock bench
+.PHONY: help setup demo serve test test-long lint format protos stubs lock bench
 
 bin := .venv/bin
 # bench/NAME.py, in this order; each prints its figures.
@@ -22,12 +22,13 @@ demo: setup ## two workers and an edge: one photo through every call, every bad 
 serve: setup ## the same two workers and edge, until interrupted
 	@$(bin)/hairmesh serve
 
-lint: setup ## ruff, formatting, strict types, protos
+lint: setup ## ruff, formatting, strict types, protos and what they promised
 	$(bin)/ruff check
 	$(bin)/ruff format --check
 	$(bin)/mypy
 	$(bin)/buf lint
 	scripts/gen_protos.sh --check
+	scripts/breaking.sh
 
 test: lint ## lint and all tests but the long ones
 	$(bin)/pytest $(side_by_side) -m "not long"
@@ -39,8 +40,11 @@ format: setup ## formats the code and fixes what ruff can fix
 	$(bin)/ruff format
 	$(bin)/ruff check --fix
 
-protos: setup ## generates protos/python from protos/hair
+protos: setup ## generates protos/python and protos/typescript from protos/hair
 	@scripts/gen_protos.sh
+
+stubs: setup ## builds what other teams take into dist: wheel, npm package, descriptor set
+	@scripts/stubs.sh
 
 lock: setup ## pins requirements.lock anew from pyproject.toml
 	@scripts/lock.sh
