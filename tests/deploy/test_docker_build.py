@@ -27,6 +27,12 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 USER = 10001
 RELEASE = TEXT.partition("ARG BASE=debian:")[2].partition("-")[0]
 BASE = f"docker.io/library/debian:{RELEASE}-slim"
+ALLOWED = (ROOT / ".dockerignore").read_text().splitlines()
+SOURCE = [
+    ".dockerignore",
+    "deploy/docker",
+    *(rule[1:] for rule in ALLOWED if rule.startswith("!") and "docker" not in rule),
+]
 PINS = """
 import json, importlib.metadata as m
 print(json.dumps({d.name: d.version for d in m.distributions()}))
@@ -34,23 +40,33 @@ print(json.dumps({d.name: d.version for d in m.distributions()}))
 
 
 class Builder:
-    """buildah with a store of its own."""
+    """buildah with a store of its own, and a copy of the source that nobody changes meanwhile."""
 
     def __init__(self, folder: Path) -> None:
         self._own = ["buildah", "--root", str(folder / "store"), "--runroot", str(folder / "run")]
+        self._source = folder / "source"
+        for name in SOURCE:
+            place = self._source / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, place, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
+            else:
+                shutil.copy(ROOT / name, place)
         self._pip = folder / "pip.conf"
         self._pip.write_text(_pip_settings())
 
     def __call__(self, *arguments: object) -> str:
         """Its standard output; fails with all that it said."""
-        done = subprocess.run([*self._own, *map(str, arguments)], capture_output=True, text=True, check=False, cwd=ROOT)
+        done = subprocess.run(
+            [*self._own, *map(str, arguments)], capture_output=True, text=True, check=False, cwd=self._source
+        )
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
         return done.stdout.strip()
 
     def build(self, target: str, *options: str) -> str:
         """A container of the image that the Dockerfile makes."""
         tag = f"localhost/{target}"
-        mounts = [f"--volume={self._pip}:/etc/pip.conf:ro", "--volume=/etc/ssl/certs:/etc/ssl/certs:ro"]
+        mounts = [f"--volume={self._pip}:/etc/pip.conf:ro"]
         mounts += [f"--volume={folder}:{folder}:ro" for folder in _wheel_folders()]
         asked = ["--isolation=chroot", "--network=host", "--pull-never", "--format=docker", "--layers", *mounts]
         asked += ["--build-arg=TORCH_INDEX=", "--file=deploy/docker/Dockerfile", f"--target={target}", f"--tag={tag}"]
@@ -122,6 +138,9 @@ def builder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Builder]:
     mirror = ["debootstrap", "--variant=minbase", RELEASE, str(root)]
     done = subprocess.run(mirror, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:]
+    if (authorities := Path("/etc/ssl/certs/ca-certificates.crt")).exists():  # where a proxy has one of its own
+        (own := root / "usr" / "local" / "share" / "ca-certificates").mkdir(parents=True)
+        shutil.copy(authorities, own / "here.crt")
     build = Builder(folder)
     scratch = build("from", "scratch")
     build("add", "--quiet", scratch, root, "/")
