@@ -145,6 +145,32 @@ ROWS: dict[str, tuple[Panel, ...]] = {
             stacked=True,
         ),
         Panel(
+            "Connections",
+            "timeseries",
+            8,
+            (
+                (f"sum(hairmesh_connections{{{EDGE}}})", "of clients"),
+                (f"sum(hairmesh_connections_waiting{{{EDGE}}})", "without a request"),
+            ),
+            "Of all edges together.",
+        ),
+        Panel(
+            "Connections that the edge ended",
+            "timeseries",
+            8,
+            ((rate("hairmesh_connections_closed_total", "why", EDGE), "{{why}}"),),
+            "By what broke its limits.",
+            unit="cps",
+        ),
+        Panel(
+            "Uploads",
+            "timeseries",
+            8,
+            ((of_edges("hairmesh_uploading_bytes"), "{{edge}}"),),
+            "Request bodies that arrive or are taken apart.",
+            unit="bytes",
+        ),
+        Panel(
             "Time to the answer",
             "timeseries",
             12,
