@@ -1,7 +1,52 @@
-"""The typed REST client for other programs."""
+"""The REST client for other programs: typed, with and without an event loop; needs httpx and nothing else.
 
-from hairmesh.client.envelope import NotAnEnvelopeError, Progress, Queued
+    from hairmesh.client import Client, PhotoError
+
+    with Client("https://face.example", api_key=key) as client:
+        try:
+            answer = client.measure("portrait.jpg", lang="en")
+        except PhotoError as error:
+            print(error.message, error.advice)
+        else:
+            print(answer.data.scale.mm_per_px)
+            client.save_pictures(answer, "out")
+
+`AsyncClient` is the same with `await`. What each call takes stands in `options`, what it answers in `answers`, what it
+raises in `errors`, when it is sent once more in `patience`. `docs/client.md` is the page to begin with.
+"""
+
+from hairmesh.client.aio import AsyncClient
+from hairmesh.client.core import Answer
+from hairmesh.client.decode import UnexpectedAnswerError
+from hairmesh.client.envelope import HairMeshError, NotAnEnvelopeError, Progress, Queued
+from hairmesh.client.errors import (
+    BusyError,
+    DeadlineError,
+    NoFaceError,
+    NotAPictureError,
+    NotFrontalError,
+    OutOfOrderError,
+    ParameterError,
+    PhotoError,
+    PictureError,
+    PictureStoreError,
+    ProtocolError,
+    RateLimitedError,
+    RefusedError,
+    RegionError,
+    RequestError,
+    ResolutionError,
+    TooLargeError,
+    TooLateError,
+    TransportError,
+    UnauthorizedError,
+    UnavailableError,
+    UnclearPhotoError,
+    UnreachableError,
+    UntrustedError,
+)
 from hairmesh.client.options import Sex
+from hairmesh.client.photo import Photo
 from hairmesh.client.routes import (
     FEATURES_ROUTE,
     GROW_ROUTE,
@@ -12,6 +57,7 @@ from hairmesh.client.routes import (
     SPECIAL_POINTS_ROUTE,
     STYLES_ROUTE,
 )
+from hairmesh.client.sync import Client
 
 __all__ = [
     "FEATURES_ROUTE",
@@ -22,8 +68,38 @@ __all__ = [
     "SLOW_ROUTES",
     "SPECIAL_POINTS_ROUTE",
     "STYLES_ROUTE",
+    "Answer",
+    "AsyncClient",
+    "BusyError",
+    "Client",
+    "DeadlineError",
+    "HairMeshError",
+    "NoFaceError",
+    "NotAPictureError",
     "NotAnEnvelopeError",
+    "NotFrontalError",
+    "OutOfOrderError",
+    "ParameterError",
+    "Photo",
+    "PhotoError",
+    "PictureError",
+    "PictureStoreError",
     "Progress",
+    "ProtocolError",
     "Queued",
+    "RateLimitedError",
+    "RefusedError",
+    "RegionError",
+    "RequestError",
+    "ResolutionError",
     "Sex",
+    "TooLargeError",
+    "TooLateError",
+    "TransportError",
+    "UnauthorizedError",
+    "UnavailableError",
+    "UnclearPhotoError",
+    "UnexpectedAnswerError",
+    "UnreachableError",
+    "UntrustedError",
 ]

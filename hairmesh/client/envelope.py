@@ -10,7 +10,11 @@ from typing import Any
 EVENT_STREAM = "text/event-stream"
 
 
-class NotAnEnvelopeError(Exception):
+class HairMeshError(Exception):
+    """Whatever this client raises of its own."""
+
+
+class NotAnEnvelopeError(HairMeshError):
     """What came back under `/api/` is not the contract's envelope: something else answers at this address."""
 
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TypedDict
 
+from hairmesh.client.envelope import Progress, Queued
+from hairmesh.client.photo import Photo
+
+OnProgress = Callable[[Queued | Progress], None]
+"""Is told how far a slow call is, in the thread or on the loop that waits for it. What it raises ends the call."""
 Sex = Literal["female", "male"]
 Height = Literal["low", "natural", "high"]
 LANGUAGES: tuple[str, ...] = ("zh", "en")
@@ -53,7 +58,7 @@ class GrowOptions(CommonOptions, total=False):
 
     region: Sequence[tuple[float, float]]
     """Corners in pixels of the upright photo."""
-    mask: bytes
+    mask: Photo
     """A picture of the size of the upright photo, bright inside the region."""
     seed: int
 
@@ -65,8 +70,53 @@ class MaskOptions(CommonOptions, total=False):
     """Parts to mask, in this order; default: all."""
 
 
+class Handling(TypedDict, total=False):
+    """How one call is handled: nothing of it is a parameter."""
+
+    timeout_s: float
+    """The whole patience for this call, its waiting and its further tries included."""
+    request_id: str
+    """By which the service's logs know it, 1 to 64 characters of `[A-Za-z0-9._-]`; default: the service makes one."""
+
+
+class SlowHandling(Handling, total=False):
+    """The same of a slow call."""
+
+    on_progress: OnProgress
+
+
+class AnyCall(CommonOptions, Handling, total=False):
+    """What a call without parameters of its own takes beside the photo."""
+
+
+class MeasureCall(MeasureOptions, Handling, total=False):
+    """What `measure` takes beside the photo."""
+
+
+class HairlinesCall(HairlineOptions, Handling, total=False):
+    """What `hairlines` takes beside the photo."""
+
+
+class StylesCall(StyleOptions, SlowHandling, total=False):
+    """What `styles` takes beside the photo."""
+
+
+class GrowCall(GrowOptions, SlowHandling, total=False):
+    """What `grow` takes beside the photo."""
+
+
+class MasksCall(MaskOptions, Handling, total=False):
+    """What `masks` takes beside the photo."""
+
+
+HANDLING = frozenset(SlowHandling.__annotations__)
+
+
 def form_fields(wanted: Mapping[str, object]) -> tuple[dict[str, str], dict[str, bytes]]:
-    """Form fields and files of a call; None is left out. Names are joined by commas, other lists are JSON."""
+    """Form fields and files of a call; None is left out. Names are joined by commas, other lists are JSON.
+
+    Raises `TypeError` for what is neither a value, a list, nor bytes.
+    """
     fields: dict[str, str] = {}
     files: dict[str, bytes] = {}
     for name, value in wanted.items():
@@ -83,6 +133,8 @@ def form_fields(wanted: Mapping[str, object]) -> tuple[dict[str, str], dict[str,
                 listed = list(value)
                 names = all(isinstance(each, str) for each in listed)
                 fields[name] = ",".join(listed) if names else json.dumps(listed)
+            case _:
+                raise TypeError(f"{name}: nothing that can be sent")
     return fields, files
 
 

@@ -1,0 +1,150 @@
+"""The client for programs with an event loop: `Client` with `await`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar, Unpack
+
+import httpx
+
+from hairmesh.client import core
+from hairmesh.client.answers import (
+    DesignHairlinesResponse,
+    FaceFeatures,
+    GrownRegion,
+    GrownStyles,
+    MeasureResponse,
+    SegmentFaceResponse,
+    SpecialPoints,
+)
+from hairmesh.client.core import Answer, Call
+from hairmesh.client.envelope import Envelope, HairMeshError
+from hairmesh.client.files import saved_whole
+from hairmesh.client.options import (
+    AnyCall,
+    GrowCall,
+    HairlinesCall,
+    MasksCall,
+    MeasureCall,
+    StylesCall,
+)
+from hairmesh.client.photo import Photo
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """One edge, as `Client`, which says what the parameters are. May be shared by the tasks of one loop.
+
+    Cancelling a task ends its call: the connection is closed, and the service stops working on it. `on_progress` is an
+    ordinary function. Photos on a disk are read on the loop, piece by piece: that is quick.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout_s: float | None = None,
+        api_key: str | None = None,
+        authority: str | Path | None = None,
+    ) -> None:
+        self._settings = core.Settings(url, timeout_s=timeout_s, api_key=api_key, authority=authority)
+        self._http = httpx.AsyncClient(**self._settings.transport)
+
+    async def measure(self, photo: Photo, **given: Unpack[MeasureCall]) -> Answer[MeasureResponse]:
+        """Measure the face."""
+        return await self._call(core.MEASURE, photo, given)
+
+    async def styles(self, photo: Photo, **given: Unpack[StylesCall]) -> Answer[GrownStyles]:
+        """Grow hair to several hairline styles. Slow: `on_progress` is told how far it is."""
+        return await self._call(core.STYLES, photo, given)
+
+    async def grow(self, photo: Photo, **given: Unpack[GrowCall]) -> Answer[GrownRegion]:
+        """Grow hair in a marked region. Slow: `on_progress` is told how far it is."""
+        return await self._call(core.GROW, photo, given)
+
+    async def features(self, photo: Photo, **given: Unpack[AnyCall]) -> Answer[FaceFeatures]:
+        """Describe face, brows, eyes, nose, lips, hair."""
+        return await self._call(core.FEATURES, photo, given)
+
+    async def hairlines(self, photo: Photo, **given: Unpack[HairlinesCall]) -> Answer[DesignHairlinesResponse]:
+        """Draw hairline designs."""
+        return await self._call(core.HAIRLINES, photo, given)
+
+    async def masks(self, photo: Photo, **given: Unpack[MasksCall]) -> Answer[SegmentFaceResponse]:
+        """Mask parts of head and face."""
+        return await self._call(core.MASKS, photo, given)
+
+    async def special_points(self, photo: Photo, **given: Unpack[AnyCall]) -> Answer[SpecialPoints]:
+        """Name the anatomical points."""
+        return await self._call(core.SPECIAL_POINTS, photo, given)
+
+    async def picture(self, url: str) -> bytes:
+        """The PNG at one of an answer's URLs. Raises `PictureError` when it is gone."""
+        with core.fetching() as timeout_s:
+            response = await self._http.get(url, timeout=timeout_s)
+        core.check_picture(response)
+        return response.content
+
+    async def save_picture(self, url: str, path: str | Path) -> Path:
+        """The same into a file, which is there whole or not at all."""
+        with saved_whole(Path(path)) as file, core.fetching() as timeout_s:
+            async with self._http.stream("GET", url, timeout=timeout_s) as response:
+                core.check_picture(response)
+                async for chunk in response.aiter_bytes():
+                    file.write(chunk)
+        return Path(path)
+
+    async def save_pictures(self, answer: Answer[T], folder: str | Path, prefix: str = "") -> Mapping[str, Path]:
+        """Every picture of an answer as `folder/{prefix}{name}.png`; the files by name. The folder is made."""
+        Path(folder).mkdir(parents=True, exist_ok=True)  # noqa: ASYNC240  (takes microseconds)
+        return {
+            name: await self.save_picture(url, Path(folder) / f"{prefix}{name}.png")
+            for name, url in answer.pictures.items()
+        }
+
+    async def remove_pictures(self, request_id: str, *, admin_token: str) -> int:
+        """Remove an answer's pictures from the service at once; how many there were."""
+        with core.fetching() as timeout_s:
+            response = await self._http.delete(
+                core.removal_route(request_id), headers=core.bearer(admin_token), timeout=timeout_s
+            )
+        return core.removed(response)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        """This client."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the connections."""
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        """Where it asks, without what it asks with."""
+        return f"AsyncClient({str(self._settings)!r})"
+
+    async def _call(self, call: Call[T], photo: Photo, given: Mapping[str, object]) -> Answer[T]:
+        request = core.Request(self._settings, call, photo, given)
+        while True:
+            try:
+                return core.answer_of(call, await self._once(request))
+            except HairMeshError as error:
+                pause_s = request.pause_s(error)
+            await asyncio.sleep(pause_s)
+
+    async def _once(self, request: core.Request) -> Envelope:
+        with request.sending() as arguments:
+            async with self._http.stream(**arguments) as response:
+                reply = request.reply(response)
+                async for chunk in response.aiter_bytes():
+                    reply.feed(chunk)
+                return reply.envelope()

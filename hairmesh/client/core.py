@@ -1,0 +1,270 @@
+"""What both clients are made of, but for the waiting: what is sent, what comes back, what becomes of failures."""
+
+from __future__ import annotations
+
+import random
+import ssl
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar, cast
+from urllib.parse import quote
+
+import httpx
+
+from hairmesh.client.answers import (
+    DesignHairlinesResponse,
+    FaceFeatures,
+    GrownRegion,
+    GrownStyles,
+    MeasureResponse,
+    SegmentFaceResponse,
+    SpecialPoints,
+)
+from hairmesh.client.decode import decode
+from hairmesh.client.envelope import EVENT_STREAM, Envelope, Events, HairMeshError, Progress, Queued, envelope, told
+from hairmesh.client.errors import (
+    PictureError,
+    TooLateError,
+    TransportError,
+    UnreachableError,
+    UntrustedError,
+    refusal,
+)
+from hairmesh.client.options import HANDLING, OnProgress, SlowHandling, form_fields, language_header
+from hairmesh.client.patience import Patience
+from hairmesh.client.photo import Photo, Upload
+from hairmesh.client.pictures import pictures
+from hairmesh.client.routes import (
+    FEATURES_ROUTE,
+    GROW_ROUTE,
+    HAIRLINES_ROUTE,
+    MASKS_ROUTE,
+    MEASURE_ROUTE,
+    ON_THE_WAY_S,
+    REMOVE_PICTURES_ROUTE,
+    SPECIAL_POINTS_ROUTE,
+    STYLES_ROUTE,
+    TIMEOUT_S,
+    check_timeout,
+    timeout_of,
+)
+
+T = TypeVar("T")
+CONNECT_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[T]):
+    """A good answer."""
+
+    data: T
+    """As `hairmesh.client.answers` describes it."""
+    raw: Mapping[str, Any]
+    """The same as JSON has it: to be kept, or for fields that only a newer service has."""
+    request_id: str
+    """By which the service's logs know it, and by which its pictures can be removed."""
+
+    @property
+    def pictures(self) -> Mapping[str, str]:
+        """URLs by name, such as `annotated`, `round`, `round_grown`, `hair`. They last for days, not for ever."""
+        return pictures(self.raw)
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """One call of the contract, and what it answers."""
+
+    route: str
+    answer: type[T]
+
+
+MEASURE = Call(MEASURE_ROUTE, MeasureResponse)
+STYLES = Call(STYLES_ROUTE, GrownStyles)
+GROW = Call(GROW_ROUTE, GrownRegion)
+FEATURES = Call(FEATURES_ROUTE, FaceFeatures)
+HAIRLINES = Call(HAIRLINES_ROUTE, DesignHairlinesResponse)
+MASKS = Call(MASKS_ROUTE, SegmentFaceResponse)
+SPECIAL_POINTS = Call(SPECIAL_POINTS_ROUTE, SpecialPoints)
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What the removal of pictures answers."""
+
+    removed: int
+
+
+class Settings:
+    """How a client reaches its edge."""
+
+    def __init__(self, url: str, *, timeout_s: float | None, api_key: str | None, authority: str | Path | None) -> None:
+        """Raises `ValueError` for an address or a time that will not do, `OSError` or `ssl.SSLError` for a file."""
+        self.url = httpx.URL(url)
+        if self.url.scheme not in {"http", "https"} or not self.url.host:
+            raise ValueError("url must be http://… or https://…")
+        if self.url.userinfo:
+            raise ValueError("url must hold no user and password")
+        self.timeout_s = None if timeout_s is None else check_timeout(timeout_s)
+        self.key_header = {} if api_key is None else {"x-api-key": api_key}
+        trust = ssl.create_default_context(cafile=authority) if authority else True
+        # No proxies from the environment: photos go to the address given and nowhere else.
+        self.transport: dict[str, Any] = {"base_url": self.url, "trust_env": False, "verify": trust}
+
+    def __repr__(self) -> str:
+        """Without the key."""
+        return str(self.url)
+
+
+class Request:
+    """One call of one caller: how it is sent, and what is left of its patience."""
+
+    def __init__(self, settings: Settings, call: Call[Any], photo: Photo, given: Mapping[str, object]) -> None:
+        handling = cast("SlowHandling", {name: value for name, value in given.items() if name in HANDLING})
+        self._route = call.route
+        wanted = {name: value for name, value in given.items() if name not in HANDLING and value is not None}
+        self._uploads = {"image": Upload(photo)}
+        if (mask := wanted.pop("mask", None)) is not None:
+            self._uploads["mask"] = Upload(cast("Photo", mask))
+        self._fields, _ = form_fields(wanted)
+        self._headers = {**settings.key_header, **language_header(self._fields)}
+        if request_id := handling.get("request_id"):
+            self._headers["x-request-id"] = request_id
+        self._on_progress = handling.get("on_progress")
+        if self._on_progress:
+            self._headers["accept"] = EVENT_STREAM
+        timeout_s = handling.get("timeout_s")
+        total_s = (settings.timeout_s or timeout_of(call.route)) if timeout_s is None else check_timeout(timeout_s)
+        self._patience = Patience(total_s, time.monotonic())
+
+    @contextmanager
+    def sending(self) -> Iterator[dict[str, Any]]:
+        """httpx's arguments for one try. Raises `TransportError` of some kind for what httpx raises meanwhile."""
+        left_s = self._patience.left_s(time.monotonic())
+        patience = {"x-request-timeout-ms": str(max(1, round(left_s * 1000)))}
+        with ExitStack() as opened, _translated():
+            yield {
+                "method": "POST",
+                "url": self._route,
+                "files": {name: opened.enter_context(each.opened()) for name, each in self._uploads.items()},
+                "data": self._fields,
+                "headers": self._headers | patience,
+                "timeout": httpx.Timeout(left_s + ON_THE_WAY_S, connect=min(CONNECT_TIMEOUT_S, left_s + ON_THE_WAY_S)),
+            }
+
+    def reply(self, response: httpx.Response) -> Reply:
+        """Takes what comes back."""
+        return Reply(response, self._patience, self._on_progress)
+
+    def pause_s(self, error: HairMeshError) -> float:
+        """How long to wait before the next try; raises `error` where there is none."""
+        pause_s = self._patience.pause_s(error, time.monotonic(), random.random())  # noqa: S311  (no secret)
+        if pause_s is None:
+            raise error
+        return pause_s
+
+
+class Reply:
+    """What comes back of one try: an envelope, or events with one at their end."""
+
+    def __init__(self, response: httpx.Response, patience: Patience, on_progress: OnProgress | None) -> None:
+        self._status = response.status_code
+        self._retry_after = response.headers.get("retry-after")
+        self._where = f"{response.request.method} {response.request.url.path}"
+        self._events = Events() if response.headers.get("content-type", "").startswith(EVENT_STREAM) else None
+        self._content = bytearray()
+        self._result: Envelope | None = None
+        self._patience = patience
+        self._on_progress = on_progress
+
+    def feed(self, chunk: bytes) -> None:
+        """Take some of the body. Raises `NotAnEnvelopeError`, `TooLateError`."""
+        if self._patience.left_s(time.monotonic()) < -ON_THE_WAY_S:
+            raise TooLateError("the answer did not arrive in the time given")
+        if self._events is None:
+            self._content += chunk
+            return
+        for name, data in self._events.feed(chunk):
+            match told(name, data, self._status, self._where):
+                case Envelope() as result:
+                    self._result = result
+                case Queued() | Progress() as news if self._on_progress:
+                    self._on_progress(news)
+
+    def envelope(self) -> Envelope:
+        """When all has come: the good envelope. Raises `RefusedError` of some kind, `NotAnEnvelopeError`,
+        `TransportError` for a stream without a result.
+        """
+        if self._events is None:
+            result = envelope(bytes(self._content), self._status, self._retry_after, self._where)
+        elif self._result is None:
+            raise TransportError("the stream ended before its result")
+        else:
+            result = self._result
+        if not result.ok:
+            raise refusal(result)
+        return result
+
+
+def answer_of(call: Call[T], result: Envelope) -> Answer[T]:
+    """A good envelope as an answer; raises `UnexpectedAnswerError`."""
+    return Answer(decode(call.answer, result.data), result.data, result.request_id)
+
+
+@contextmanager
+def fetching() -> Iterator[float]:
+    """For one picture: how long it may take, in s. Raises `TransportError` of some kind."""
+    with _translated():
+        yield TIMEOUT_S
+
+
+def removal_route(request_id: str) -> str:
+    """Where the pictures of a request are removed."""
+    return REMOVE_PICTURES_ROUTE.format(request_id=quote(request_id, safe=""))
+
+
+def bearer(token: str) -> dict[str, str]:
+    """The header for a token."""
+    return {"authorization": f"Bearer {token}"}
+
+
+def removed(response: httpx.Response) -> int:
+    """How many pictures were; raises `RefusedError` of some kind, `NotAnEnvelopeError`."""
+    where = f"{response.request.method} /api/v1/requests/…/pictures"
+    result = envelope(response.content, response.status_code, response.headers.get("retry-after"), where)
+    if not result.ok:
+        raise refusal(result)
+    return decode(Removed, result.data).removed
+
+
+def check_picture(response: httpx.Response) -> None:
+    """Raises `PictureError` where there is none."""
+    if response.status_code != httpx.codes.OK:
+        raise PictureError(response.status_code)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    """httpx's failures as ours: without URLs, which may be a picture's."""
+    try:
+        yield
+    except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+        if _is_about_trust(error):
+            raise UntrustedError(str(error)) from error
+        raise UnreachableError(f"not reachable: {error or type(error).__name__}") from error
+    except httpx.TimeoutException as error:
+        raise TooLateError("no answer in the time given") from error
+    except httpx.TransportError as error:
+        raise TransportError(f"the connection broke: {type(error).__name__}") from error
+
+
+def _is_about_trust(error: BaseException) -> bool:
+    """Whether TLS is what failed; httpx keeps it as a cause."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLError):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False

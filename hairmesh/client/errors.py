@@ -1,0 +1,268 @@
+"""What goes wrong, as exceptions: one table from reason to class, and whether asking again may help.
+
+HairMeshError
+├── TransportError            no answer: the connection broke
+│   ├── UnreachableError, UntrustedError, TooLateError
+├── PictureError              a picture is gone
+├── NotAnEnvelopeError        something else answers at this address
+├── UnexpectedAnswerError     an answer that breaks the contract
+└── RefusedError              the service says no, with `code`, `reason`, `message`, `advice`, `details`, …
+    ├── PhotoError            another photo is needed
+    │   ├── NoFaceError           1001
+    │   ├── ResolutionError       1002
+    │   ├── NotFrontalError       1003
+    │   ├── TooLargeError         1004
+    │   ├── NotAPictureError      1005
+    │   └── UnclearPhotoError     1006
+    ├── UnavailableError      1007: the same request may work later
+    │   ├── BusyError, DeadlineError, PictureStoreError, OutOfOrderError
+    └── RequestError          1008: the request is wrong
+        ├── ParameterError, RegionError, ProtocolError, UnauthorizedError, RateLimitedError
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hairmesh.client.envelope import Envelope, HairMeshError
+
+
+class TransportError(HairMeshError):
+    """No answer came: the service is not reachable, the connection broke, or it took too long."""
+
+
+class UnreachableError(TransportError):
+    """There was no connection: the request was not sent."""
+
+
+class UntrustedError(TransportError):
+    """The service's certificate is not to be trusted: by a wrong name, an unknown authority, or its age."""
+
+
+class TooLateError(TransportError):
+    """The patience given is over, and no answer is there."""
+
+
+class PictureError(HairMeshError):
+    """A picture of an answer could not be had; 404: it was removed, by age or on purpose."""
+
+    def __init__(self, http_status: int) -> None:
+        # Without the URL: whoever knows it may see the picture.
+        super().__init__(f"a picture of an answer: HTTP {http_status}")
+        self.http_status = http_status
+
+
+class RefusedError(HairMeshError):
+    """The service refuses. Its text is for people; programs look at the class, or at `reason`."""
+
+    def __init__(self, answer: Envelope) -> None:
+        super().__init__(f"{answer.message} ({answer.reason or answer.code}, request {answer.request_id})")
+        self.answer = answer
+
+    @property
+    def code(self) -> int:
+        """1001 to 1008."""
+        return self.answer.code
+
+    @property
+    def reason(self) -> str:
+        """UPPER_SNAKE, never translated."""
+        return self.answer.reason
+
+    @property
+    def message(self) -> str:
+        """What happened, for people."""
+        return self.answer.message
+
+    @property
+    def advice(self) -> str | None:
+        """What to do before the next try, for people; None where there is nothing to say."""
+        advice = self.answer.data.get("advice")
+        return None if advice is None else str(advice)
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """What was measured, and the limit it broke."""
+        details: Mapping[str, Any] = self.answer.data.get("details") or {}
+        return details
+
+    @property
+    def request_id(self) -> str:
+        """By which the service's logs know it."""
+        return self.answer.request_id
+
+    @property
+    def http_status(self) -> int:
+        """Of the answer."""
+        return self.answer.http_status
+
+    @property
+    def retry_after_s(self) -> float | None:
+        """When to ask again at the earliest, in s; None: not said."""
+        return self.answer.retry_after_s
+
+
+class PhotoError(RefusedError):
+    """This photo will not do."""
+
+
+class NoFaceError(PhotoError):
+    """1001: there is no face in it."""
+
+
+class ResolutionError(PhotoError):
+    """1002: too small, too many pixels, the face too small or cut off."""
+
+
+class NotFrontalError(PhotoError):
+    """1003: the face does not look into the camera."""
+
+
+class TooLargeError(PhotoError):
+    """1004: too many bytes."""
+
+
+class NotAPictureError(PhotoError):
+    """1005: not a picture that can be read."""
+
+
+class UnclearPhotoError(PhotoError):
+    """1006: several faces, or what is needed is hidden."""
+
+
+class UnavailableError(RefusedError):
+    """1007: the service cannot, at present."""
+
+
+class BusyError(UnavailableError):
+    """No worker is free, or none is there, or the edge is going down: soon."""
+
+
+class DeadlineError(UnavailableError):
+    """It took longer than it might."""
+
+
+class PictureStoreError(UnavailableError):
+    """Pictures of answers cannot be kept."""
+
+
+class OutOfOrderError(UnavailableError):
+    """This edge cannot answer this call until its operator does something."""
+
+
+class RequestError(RefusedError):
+    """1008: the request is wrong, and will stay so."""
+
+
+class ParameterError(RequestError):
+    """A parameter is missing or invalid; `details` names it."""
+
+
+class RegionError(ParameterError):
+    """The marked region, or its mask, will not do."""
+
+
+class ProtocolError(RequestError):
+    """The request could not be read, or there is no such route: something on the way, or an older service."""
+
+
+class UnauthorizedError(RequestError):
+    """The key is missing or wrong."""
+
+
+class RateLimitedError(RequestError):
+    """Too many requests for this key or address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What becomes of one reason."""
+
+    error: type[RefusedError]
+    again: bool = False
+    """Whether the same request may be sent once more after what `Retry-After` says: nothing is wrong with it, and time
+    alone mends it."""
+
+
+_SOON = Row(BusyError, again=True)
+
+TABLE: Mapping[str, Row] = {
+    "NO_FACE": Row(NoFaceError),
+    "IMAGE_TOO_SMALL": Row(ResolutionError),
+    "IMAGE_TOO_MANY_PIXELS": Row(ResolutionError),
+    "FACE_TOO_SMALL": Row(ResolutionError),
+    "FACE_CUT_OFF": Row(ResolutionError),
+    "YAW": Row(NotFrontalError),
+    "PITCH": Row(NotFrontalError),
+    "ROLL": Row(NotFrontalError),
+    "UPSIDE_DOWN": Row(NotFrontalError),
+    "BODY_TOO_LARGE": Row(TooLargeError),
+    "UNSUPPORTED_FORMAT": Row(NotAPictureError),
+    "DAMAGED_IMAGE": Row(NotAPictureError),
+    "BAD_BASE64": Row(NotAPictureError),
+    "INPUT_FAILED": Row(NotAPictureError),
+    "POISON_INPUT": Row(NotAPictureError),
+    "MULTIPLE_FACES": Row(UnclearPhotoError),
+    "HAIRLINE_HIDDEN": Row(UnclearPhotoError),
+    "NO_WORKER": _SOON,
+    "BUSY": _SOON,
+    "SHUTTING_DOWN": _SOON,
+    "WORKER_FAILED": Row(UnavailableError),  # two workers have tried: a third may be the photo's next victim
+    "EDGE_FAILED": Row(UnavailableError),  # a fault of the program, which time does not mend
+    "DEADLINE": Row(DeadlineError),  # more of the same patience ends in the same way
+    "STORE_FULL": Row(PictureStoreError, again=True),
+    "STORE_FAILED": Row(PictureStoreError, again=True),
+    "LOCAL_VISION_MISSING": Row(OutOfOrderError),
+    "LOCAL_MODELS_MISSING": Row(OutOfOrderError),
+    "LOCAL_VISION_STUCK": Row(OutOfOrderError),
+    "MISSING_PARAMETER": Row(ParameterError),
+    "INVALID_PARAMETER": Row(ParameterError),
+    "REGION_SELF_CROSSING": Row(RegionError),
+    "REGION_OUTSIDE_IMAGE": Row(RegionError),
+    "REGION_EMPTY": Row(RegionError),
+    "REGION_OFF_SCALP": Row(RegionError),
+    "REGION_TOO_LARGE": Row(RegionError),
+    "REGION_TOO_FINE": Row(RegionError),
+    "MASK_SIZE_DIFFERS": Row(RegionError),
+    "MASK_UNREADABLE": Row(RegionError),
+    "BAD_JSON": Row(ProtocolError),
+    "BAD_MULTIPART": Row(ProtocolError),
+    "BODY_INCOMPLETE": Row(ProtocolError),
+    "HEAD_TOO_LARGE": Row(ProtocolError),
+    "HEAD_LATE": Row(ProtocolError),
+    "BAD_REQUEST": Row(ProtocolError),
+    "UNAUTHORIZED": Row(UnauthorizedError),
+    "NOT_FOUND": Row(ProtocolError),
+    "METHOD_NOT_ALLOWED": Row(ProtocolError),
+    "UNSUPPORTED_MEDIA_TYPE": Row(ProtocolError),
+    "TOO_MANY_REQUESTS": Row(RateLimitedError, again=True),
+    "TOO_MANY_WRONG_TOKENS": Row(UnauthorizedError),
+}
+"""Every reason of the contract; a test holds it against the edge's own table."""
+
+BY_CODE: Mapping[int, type[RefusedError]] = {
+    1001: NoFaceError,
+    1002: ResolutionError,
+    1003: NotFrontalError,
+    1004: TooLargeError,
+    1005: NotAPictureError,
+    1006: UnclearPhotoError,
+    1007: UnavailableError,
+    1008: RequestError,
+}
+"""What a reason is that only a newer service knows."""
+
+
+def refusal(answer: Envelope) -> RefusedError:
+    """The exception for an envelope that is not good."""
+    row = TABLE.get(answer.reason)
+    kind = row.error if row else BY_CODE.get(answer.code, RefusedError)
+    return kind(answer)
+
+
+def may_ask_again(error: RefusedError) -> bool:
+    """Whether time alone may mend it: by the table; a newer service's reasons not."""
+    row = TABLE.get(error.reason)
+    return row is not None and row.again

@@ -1,0 +1,21 @@
+"""Files that are there whole, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+
+@contextmanager
+def saved_whole(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write; it gets its name at the end, and is removed when that does not come."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            yield file
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise

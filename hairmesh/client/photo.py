@@ -1,0 +1,77 @@
+"""Photos as callers have them, and as they are sent: as often as needed, in pieces, under no name of theirs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+Photo = bytes | bytearray | memoryview | str | os.PathLike[str] | BinaryIO
+"""The bytes of a picture, where its file lies, or a file that is open for reading in binary mode: it is sent from its
+beginning, and stays open."""
+
+UPLOAD_NAME = "photo"
+"""What the service is told: a file's own name may be a patient's."""
+HEAD_BYTES = 32
+UNKNOWN_TYPE = "application/octet-stream"
+
+_MAGIC: tuple[tuple[int, bytes, str], ...] = (
+    (0, b"\xff\xd8\xff", "image/jpeg"),
+    (0, b"\x89PNG\r\n\x1a\n", "image/png"),
+    (8, b"WEBP", "image/webp"),
+    (0, b"BM", "image/bmp"),
+    (0, b"II*\0", "image/tiff"),
+    (0, b"MM\0*", "image/tiff"),
+    (4, b"ftyphei", "image/heic"),
+    (4, b"ftyphev", "image/heic"),
+    (4, b"ftypmif1", "image/heif"),
+    (4, b"ftypmsf1", "image/heif"),
+)
+"""Offset, bytes there, media type: the formats of the contract."""
+
+
+def media_type(head: bytes) -> str:
+    """By the first `HEAD_BYTES` bytes; the service looks for itself, and names what it does not read."""
+    return next((name for at, magic, name in _MAGIC if head[at:].startswith(magic)), UNKNOWN_TYPE)
+
+
+Part = tuple[str, bytes | BinaryIO, str]
+"""What httpx takes for a file: name, content, media type."""
+
+
+class Upload:
+    """One photo to be sent."""
+
+    def __init__(self, photo: Photo) -> None:
+        """Raises `TypeError` for what is none. What cannot be read twice is read here."""
+        self._source: bytes | Path | BinaryIO
+        match photo:
+            case bytes() | bytearray() | memoryview():
+                self._source = bytes(photo)
+            case str() | os.PathLike():
+                self._source = Path(photo)
+            case _ if hasattr(photo, "read"):
+                self._source = photo if photo.seekable() else photo.read()
+            case _:
+                raise TypeError("a photo is bytes, a path, or a file open for reading in binary mode")
+
+    @contextmanager
+    def opened(self) -> Iterator[Part]:
+        """For one sending. Raises `OSError` where a file cannot be read, `TypeError` for one in text mode."""
+        if isinstance(self._source, bytes):
+            yield _part(self._source[:HEAD_BYTES], self._source)
+        elif isinstance(self._source, Path):
+            with self._source.open("rb") as file:
+                yield _part(file.read(HEAD_BYTES), cast("BinaryIO", file))
+        else:
+            self._source.seek(0)
+            yield _part(self._source.read(HEAD_BYTES), self._source)
+
+
+def _part(head: bytes, content: bytes | BinaryIO) -> Part:
+    """The content is sent from its beginning, whatever was read of it: httpx winds files back."""
+    if not isinstance(head, bytes):
+        raise TypeError("the photo's file is open in text mode")
+    return UPLOAD_NAME, content, media_type(head)

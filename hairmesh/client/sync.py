@@ -1,0 +1,152 @@
+"""The client for programs without an event loop."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar, Unpack
+
+import httpx
+
+from hairmesh.client import core
+from hairmesh.client.answers import (
+    DesignHairlinesResponse,
+    FaceFeatures,
+    GrownRegion,
+    GrownStyles,
+    MeasureResponse,
+    SegmentFaceResponse,
+    SpecialPoints,
+)
+from hairmesh.client.core import Answer, Call
+from hairmesh.client.envelope import Envelope, HairMeshError
+from hairmesh.client.files import saved_whole
+from hairmesh.client.options import (
+    AnyCall,
+    GrowCall,
+    HairlinesCall,
+    MasksCall,
+    MeasureCall,
+    StylesCall,
+)
+from hairmesh.client.photo import Photo
+
+T = TypeVar("T")
+
+
+class Client:
+    """One edge. May be shared by threads, and should be: it keeps connections.
+
+    `timeout_s` is the whole patience of a call, its waiting and its further tries included; default: 150 s, for slow
+    calls 420 s. `api_key`: where the edge asks for one; it is sent with calls alone. `authority`: PEM file of whoever
+    signed the edge's certificate, where the system does not know them.
+
+    Every call takes a photo as bytes, path, or open file, `timeout_s` and `request_id` for this call alone, and the
+    parameters of the contract; it gives an `Answer`, or raises `HairMeshError`.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout_s: float | None = None,
+        api_key: str | None = None,
+        authority: str | Path | None = None,
+    ) -> None:
+        self._settings = core.Settings(url, timeout_s=timeout_s, api_key=api_key, authority=authority)
+        self._http = httpx.Client(**self._settings.transport)
+
+    def measure(self, photo: Photo, **given: Unpack[MeasureCall]) -> Answer[MeasureResponse]:
+        """Measure the face."""
+        return self._call(core.MEASURE, photo, given)
+
+    def styles(self, photo: Photo, **given: Unpack[StylesCall]) -> Answer[GrownStyles]:
+        """Grow hair to several hairline styles. Slow: `on_progress` is told how far it is."""
+        return self._call(core.STYLES, photo, given)
+
+    def grow(self, photo: Photo, **given: Unpack[GrowCall]) -> Answer[GrownRegion]:
+        """Grow hair in a marked region. Slow: `on_progress` is told how far it is."""
+        return self._call(core.GROW, photo, given)
+
+    def features(self, photo: Photo, **given: Unpack[AnyCall]) -> Answer[FaceFeatures]:
+        """Describe face, brows, eyes, nose, lips, hair."""
+        return self._call(core.FEATURES, photo, given)
+
+    def hairlines(self, photo: Photo, **given: Unpack[HairlinesCall]) -> Answer[DesignHairlinesResponse]:
+        """Draw hairline designs."""
+        return self._call(core.HAIRLINES, photo, given)
+
+    def masks(self, photo: Photo, **given: Unpack[MasksCall]) -> Answer[SegmentFaceResponse]:
+        """Mask parts of head and face."""
+        return self._call(core.MASKS, photo, given)
+
+    def special_points(self, photo: Photo, **given: Unpack[AnyCall]) -> Answer[SpecialPoints]:
+        """Name the anatomical points."""
+        return self._call(core.SPECIAL_POINTS, photo, given)
+
+    def picture(self, url: str) -> bytes:
+        """The PNG at one of an answer's URLs. Raises `PictureError` when it is gone."""
+        with core.fetching() as timeout_s:
+            response = self._http.get(url, timeout=timeout_s)
+        core.check_picture(response)
+        return response.content
+
+    def save_picture(self, url: str, path: str | Path) -> Path:
+        """The same into a file, which is there whole or not at all."""
+        with saved_whole(Path(path)) as file, core.fetching() as timeout_s:  # noqa: SIM117
+            with self._http.stream("GET", url, timeout=timeout_s) as response:
+                core.check_picture(response)
+                for chunk in response.iter_bytes():
+                    file.write(chunk)
+        return Path(path)
+
+    def save_pictures(self, answer: Answer[T], folder: str | Path, prefix: str = "") -> Mapping[str, Path]:
+        """Every picture of an answer as `folder/{prefix}{name}.png`; the files by name. The folder is made."""
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        return {
+            name: self.save_picture(url, Path(folder) / f"{prefix}{name}.png") for name, url in answer.pictures.items()
+        }
+
+    def remove_pictures(self, request_id: str, *, admin_token: str) -> int:
+        """Remove an answer's pictures from the service at once; how many there were."""
+        with core.fetching() as timeout_s:
+            response = self._http.delete(
+                core.removal_route(request_id), headers=core.bearer(admin_token), timeout=timeout_s
+            )
+        return core.removed(response)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        """This client."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the connections."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Where it asks, without what it asks with."""
+        return f"Client({str(self._settings)!r})"
+
+    def _call(self, call: Call[T], photo: Photo, given: Mapping[str, object]) -> Answer[T]:
+        request = core.Request(self._settings, call, photo, given)
+        while True:
+            try:
+                return core.answer_of(call, self._once(request))
+            except HairMeshError as error:
+                pause_s = request.pause_s(error)
+            time.sleep(pause_s)
+
+    def _once(self, request: core.Request) -> Envelope:
+        with request.sending() as arguments, self._http.stream(**arguments) as response:
+            reply = request.reply(response)
+            for chunk in response.iter_bytes():
+                reply.feed(chunk)
+            return reply.envelope()

@@ -1,0 +1,238 @@
+"""The client where the service refuses, breaks, or takes its time."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from hairmesh import certs
+from hairmesh.client import (
+    AsyncClient,
+    BusyError,
+    Client,
+    NoFaceError,
+    NotAnEnvelopeError,
+    OutOfOrderError,
+    PictureError,
+    TransportError,
+    UnauthorizedError,
+    UnreachableError,
+    UntrustedError,
+)
+from tests.edge.rest import PHOTO, FakeMesh, serving
+from tests.hairmesh.client.scripted import Reply, Server, envelope, refused, scripted
+
+SPECIAL = Reply(
+    200,
+    {},
+    envelope(
+        0,
+        photo={"width_px": 1, "height_px": 1, "format": "JPEG", "exif_orientation": 1},
+        face={"box": None, "yaw_deg": 0, "pitch_deg": 0, "roll_deg": 0, "faces_found": 1},
+        points={"menton": {"x_px": 1, "y_px": 2.5}},
+    ),
+)
+"""Of `special_points`, the smallest answer."""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with scripted() as server:
+        server.replies = [SPECIAL]
+        yield server
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[Client]:
+    with Client(server.url) as client:
+        yield client
+
+
+class Clock:
+    """Time that passes when somebody sleeps, and not by itself."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+        self.slept: list[float] = []
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def sleep(self, pause_s: float) -> None:
+        self.slept.append(pause_s)
+        self.now_s += pause_s
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr("hairmesh.client.core.time", clock)
+    monkeypatch.setattr("hairmesh.client.sync.time", clock)
+    monkeypatch.setattr("hairmesh.client.core.random.random", lambda: 0.5)
+    return clock
+
+
+def test_busy_is_asked_again_when_it_says(server: Server, client: Client, clock: Clock, tmp_path: Path) -> None:
+    photo = tmp_path / "Patient Name.jpg"
+    photo.write_bytes(PHOTO)
+    server.replies = [refused(1007, "BUSY", retry_after_s=4), refused(1008, "TOO_MANY_REQUESTS", 429, 10), SPECIAL]
+    answer = client.special_points(photo, timeout_s=60)
+    assert answer.data.points["menton"].y_px == 2.5
+    assert clock.slept == pytest.approx([4.2, 10.5])
+    assert [seen.headers["x-request-timeout-ms"] for seen in server.seen] == ["60000", "55800", "45300"]
+    for seen in server.seen:
+        assert PHOTO in seen.body
+        assert b"Patient" not in seen.body
+        assert b"Content-Type: image/jpeg" in seen.body
+
+
+def test_never_beyond_its_patience(server: Server, client: Client, clock: Clock) -> None:
+    server.replies = [refused(1007, "NO_WORKER", retry_after_s=10)]
+    with pytest.raises(BusyError, match="NO_WORKER, request r-1") as caught:
+        client.measure(PHOTO, timeout_s=25)
+    assert clock.slept == pytest.approx([10.5, 10.5])
+    assert len(server.seen) == 3
+    error = caught.value
+    assert (error.code, error.http_status, error.retry_after_s, error.advice) == (1007, 503, 10, "Later.")
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        (refused(1001, "NO_FACE", 400), NoFaceError),
+        (refused(1007, "LOCAL_MODELS_MISSING", retry_after_s=60), OutOfOrderError),
+        (refused(1008, "TOO_MANY_WRONG_TOKENS", 429, 6), UnauthorizedError),
+        (Reply(502, {}, b"<html>"), NotAnEnvelopeError),
+        (Reply(302, {"location": "http://127.0.0.1:1/"}), NotAnEnvelopeError),
+    ],
+)
+def test_what_time_does_not_mend_is_said_at_once(
+    server: Server, client: Client, clock: Clock, reply: Reply, kind: type[Exception]
+) -> None:
+    server.replies = [reply]
+    with pytest.raises(kind):
+        client.measure(PHOTO)
+    assert len(server.seen) == 1
+
+
+def test_a_broken_connection_is_tried_once_more(server: Server, client: Client, clock: Clock) -> None:
+    server.replies = [Reply(breaks=True), SPECIAL]
+    assert client.special_points(PHOTO)
+    server.replies = [Reply(breaks=True)]
+    with pytest.raises(TransportError, match="broke"):
+        client.special_points(PHOTO)
+    assert len(server.seen) == 4
+
+
+def test_an_edge_that_restarts_is_waited_for_and_a_wrong_address_is_not_for_long(clock: Clock) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        with Client(f"http://127.0.0.1:{taken.getsockname()[1]}") as client, pytest.raises(UnreachableError):
+            client.measure(PHOTO)
+    assert 5 < sum(clock.slept) < 15
+
+
+def test_a_stream_that_ends_without_a_result_is_tried_again(server: Server, client: Client, clock: Clock) -> None:
+    events = {"content-type": "text/event-stream; charset=utf-8"}
+    begun = b'event: queued\ndata: {"position":2,"attempt":1}\n\n'
+    busy = b"event: result\ndata: " + envelope(1007, "BUSY", details={"retry_after_s": 3}) + b"\n\n"
+    noface = b"event: result\ndata: " + envelope(1001, "NO_FACE") + b"\n\n"
+    server.replies = [Reply(200, events, begun), Reply(200, events, begun + busy), Reply(200, events, noface)]
+    told: list[object] = []
+    with pytest.raises(NoFaceError):
+        client.styles(PHOTO, on_progress=told.append)
+    assert len(told) == 2
+    assert clock.slept == pytest.approx([0.525, 3.15])
+
+
+def test_the_key_goes_with_calls_alone_and_is_shown_nowhere(server: Server) -> None:
+    with Client(server.url, api_key="SENTINEL") as client:
+        client.special_points(PHOTO)
+        server.replies = [Reply(200, {}, b"png")]
+        client.picture(f"{server.url}/static/annotations/1.png")
+        assert "SENTINEL" not in repr(client)
+    assert [seen.headers.get("x-api-key") for seen in server.seen] == ["SENTINEL", None]
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8080", "ftp://face.example", "https://name:word@face.example", "http://"])
+def test_addresses_that_will_not_do(url: str) -> None:
+    with pytest.raises(ValueError, match="url must"):
+        Client(url)
+
+
+def test_a_picture_is_saved_whole_or_not_at_all(server: Server, client: Client, tmp_path: Path) -> None:
+    server.replies = [Reply(200, {}, b"png"), Reply(404), Reply(200, {"transfer-encoding": "nonsense"}, b"p")]
+    secret = f"{server.url}/static/annotations/SENTINEL.png"
+    client.save_picture(secret, tmp_path / "a.png")
+    for kind in (PictureError, TransportError):
+        with pytest.raises(kind) as caught:
+            client.save_picture(secret, tmp_path / "b.png")
+        assert "SENTINEL" not in str(caught.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
+    assert (tmp_path / "a.png").read_bytes() == b"png"
+
+
+def test_pictures_are_removed_by_request(server: Server, client: Client) -> None:
+    server.replies = [Reply(200, {}, envelope(0, removed=3)), refused(1008, "UNAUTHORIZED", 401)]
+    assert client.remove_pictures("r-1", admin_token="SENTINEL") == 3
+    assert (server.seen[0].method, server.seen[0].path) == ("DELETE", "/api/v1/requests/r-1/pictures")
+    assert server.seen[0].headers["authorization"] == "Bearer SENTINEL"
+    with pytest.raises(UnauthorizedError):
+        client.remove_pictures("r-1", admin_token="wrong")
+
+
+def test_threads_share_its_connections(server: Server, client: Client) -> None:
+    client.special_points(PHOTO)
+    client.special_points(PHOTO)
+    assert server.connections == 1
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: client.special_points(PHOTO).data.points["menton"].x_px, range(64)))
+    assert answers == [1.0] * 64
+    assert server.connections <= 9
+
+
+async def test_cancelling_ends_the_call(tmp_path: Path) -> None:
+    mesh = FakeMesh(gate=asyncio.Event())
+    async with serving(tmp_path, mesh) as rest, AsyncClient(f"http://127.0.0.1:{rest.port}") as client:
+        call = asyncio.create_task(client.measure(PHOTO))
+        await mesh.called.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        async with asyncio.timeout(20):
+            await mesh.cancelled.wait()
+
+
+async def test_what_a_callback_raises_ends_the_call(tmp_path: Path) -> None:
+    def enough(_news: object) -> None:
+        raise RuntimeError("enough")
+
+    def call(url: str) -> None:
+        with Client(url) as client, pytest.raises(RuntimeError, match="enough"):
+            client.styles(PHOTO, on_progress=enough)
+
+    mesh = FakeMesh(gate=asyncio.Event())
+    async with serving(tmp_path, mesh) as rest:
+        await asyncio.to_thread(call, f"http://127.0.0.1:{rest.port}")
+        async with asyncio.timeout(20):
+            await mesh.cancelled.wait()
+
+
+async def test_only_an_authority_that_is_named_is_trusted(tmp_path: Path) -> None:
+    folder = tmp_path / "certs"
+    certs.write_dev(folder, (), days=1)
+    tls = {"cert": str(folder / "edge.pem"), "key": str(folder / "edge.key")}
+
+    def call(url: str) -> None:
+        with Client(url, authority=folder / "ca.pem") as client:
+            assert client.measure(PHOTO, annotate=False).data.scale is not None
+        with Client(url) as client, pytest.raises(UntrustedError, match="certificate"):
+            client.measure(PHOTO)
+
+    async with serving(tmp_path, FakeMesh(), tls=tls) as rest:
+        await asyncio.to_thread(call, f"https://localhost:{rest.port}")
