@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -97,7 +98,7 @@ async def monitored(folder: Path, factor: float) -> AsyncIterator[Setting]:
     try:
         for part in ("edge", "monitoring"):
             (folder / part).mkdir()
-        config = {"admin_tokens": [ADMIN], "health_check": {"interval_seconds": 1}}
+        config: dict[str, Any] = {"admin_tokens": [ADMIN], "health_check": {"interval_seconds": 1}}
         async with (
             Edge(folder / "edge", worker.address, **config) as edge,
             Monitoring(folder / "monitoring", f"127.0.0.1:{edge.port}", ADMIN, factor) as monitoring,
