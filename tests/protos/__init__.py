@@ -1,0 +1,1 @@
+"""The stubs that other teams take, as these take and use them."""
