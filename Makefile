@@ -6,7 +6,7 @@ MAKEFLAGS += --no-print-directory
 
 bin := .venv/bin
 # bench/NAME.py, in this order; each prints its figures.
-benches := edge_overhead measure calls memory hostile quality parsing growth dispatch health pool_scale overload simulate store
+benches := edge_overhead measure calls memory hostile quality parsing growth dispatch edges health pool_scale overload simulate store
 # As many at once as there are processors, and no more than have memory for the models; a file's tests stay together.
 side_by_side := -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
