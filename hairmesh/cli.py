@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from hairmesh.analyze.command import analyze
 from hairmesh.usage import ScriptGroup
 from hairmesh.watch.command import watch
 
@@ -226,6 +227,7 @@ def health(
 
 
 app.command("watch")(watch)
+app.command("analyze")(analyze)
 
 
 @app.command()

@@ -54,6 +54,11 @@ class AsyncClient:
         self._settings = core.Settings(url, timeout_s=timeout_s, api_key=api_key, authority=authority)
         self._http = httpx.AsyncClient(**self._settings.transport)
 
+    @property
+    def url(self) -> httpx.URL:
+        """Where it asks."""
+        return self._settings.url
+
     async def measure(self, photo: Photo, **given: Unpack[MeasureCall]) -> Answer[MeasureResponse]:
         """Measure the face."""
         return await self._call(core.MEASURE, photo, given)

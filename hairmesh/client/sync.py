@@ -58,6 +58,11 @@ class Client:
         self._settings = core.Settings(url, timeout_s=timeout_s, api_key=api_key, authority=authority)
         self._http = httpx.Client(**self._settings.transport)
 
+    @property
+    def url(self) -> httpx.URL:
+        """Where it asks."""
+        return self._settings.url
+
     def measure(self, photo: Photo, **given: Unpack[MeasureCall]) -> Answer[MeasureResponse]:
         """Measure the face."""
         return self._call(core.MEASURE, photo, given)

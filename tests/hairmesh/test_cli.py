@@ -23,7 +23,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_help_names_every_command() -> None:
     result = run("--help")
     assert result.returncode == 0
-    for command in ("models", "demo", "serve", "version"):
+    for command in ("models", "demo", "serve", "analyze", "version"):
         assert command in result.stdout
 
 

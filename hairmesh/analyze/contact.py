@@ -1,0 +1,63 @@
+"""Which edge is asked, and with what."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hairmesh.analyze.options import KEY_VARIABLE, Options, UsageError
+from hairmesh.client import AsyncClient
+from hairmesh.loopback import is_loopback
+
+SERVE = Path("out/serve.json")
+"""Where `hairmesh serve` says how to reach it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """One edge."""
+
+    url: str
+    api_key: str | None = field(repr=False)
+    authority: Path | None
+
+    def client(self, timeout_s: float) -> AsyncClient:
+        """Raises `ValueError` for an address that will not do, `OSError` for a file of authorities that will not."""
+        return AsyncClient(self.url, timeout_s=timeout_s, api_key=self.api_key, authority=self.authority)
+
+
+def find_edge(options: Options) -> Contact:
+    """Put together from what is given, the environment, and the running `hairmesh serve`.
+
+    Raises `UsageError`, and what `Contact.client` raises. Photos go over no network in plain text unless it is allowed.
+    """
+    local = _local_service()
+    url = options.url or local.get("url")
+    if url is None:
+        raise UsageError(f"which edge? give its --url, or start `hairmesh serve` ({SERVE} is not there)")
+    trusted = local.get("authority") if url == local.get("url") else None
+    contact = Contact(url, _api_key(options), options.ca or (Path(trusted) if trusted else None))
+    address = contact.client(options.patience_s).url
+    if address.scheme == "http" and not is_loopback(address.host) and not options.insecure:
+        raise UsageError("photos would go over the network in plain text: use https://, or allow it with --insecure")
+    return contact
+
+
+def _local_service() -> dict[str, str]:
+    """What `hairmesh serve` tells; nothing where none runs here."""
+    try:
+        said = json.loads(SERVE.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return {name: str(said[name]) for name in ("url", "authority") if name in said}
+
+
+def _api_key(options: Options) -> str | None:
+    if options.api_key_file is None:
+        return os.environ.get(KEY_VARIABLE) or None
+    key = options.api_key_file.read_text().strip()
+    if not key or not (key.isascii() and key.isprintable()):
+        raise UsageError(f"{options.api_key_file}: holds no API key: that is one line of printable ASCII")
+    return key

@@ -1,0 +1,156 @@
+"""From options to an exit status."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from rich.console import Console
+
+from hairmesh.analyze.contact import Contact, find_edge
+from hairmesh.analyze.options import CallName, Options, UsageError
+from hairmesh.analyze.photos import Photo, find
+from hairmesh.analyze.records import Records, sha256_of
+from hairmesh.analyze.run import Ask, EndedError, Outcome, Run
+from hairmesh.analyze.show import Shown, summary
+from hairmesh.client import Answer, AsyncClient
+from hairmesh.client.options import (
+    CommonOptions,
+    GrowOptions,
+    HairlineOptions,
+    MaskOptions,
+    MeasureOptions,
+    OnProgress,
+    StyleOptions,
+)
+from hairmesh.plain import printable
+from hairmesh.usage import USAGE_STATUS
+
+ALL_DONE, SOME_FAILED = 0, 1
+
+PARAMETERS: Mapping[CallName, Any] = {
+    "measure": MeasureOptions,
+    "styles": StyleOptions,
+    "grow": GrowOptions,
+    "features": CommonOptions,
+    "hairlines": HairlineOptions,
+    "masks": MaskOptions,
+    "special-points": CommonOptions,
+}
+SLOW = frozenset({"styles", "grow"})
+
+
+def run(options: Options) -> int:
+    """Do it; the exit status."""
+    try:
+        analysis = planned(options)
+    except (UsageError, OSError, ValueError) as error:
+        _say(f"analyze: {error}")
+        return USAGE_STATUS
+    return analysis.run()
+
+
+def planned(options: Options) -> Analysis:
+    """Raises `UsageError`, `ValueError`, `OSError` for what will not do."""
+    contact, wanted = find_edge(options), parameters(options)
+    asked = {name: str(value) for name, value in wanted.items()}
+    if options.mask:
+        wanted, asked = wanted | {"mask": options.mask}, asked | {"mask_sha256": sha256_of(options.mask)}
+    photos = find(options.photos, options.out, recursive=options.recursive)
+    if not photos:
+        raise UsageError("there are no photos in what was given; --recursive looks into folders inside it")
+    return Analysis(options, contact, wanted, Records(options.out, options.call, asked), photos)
+
+
+class Analysis:
+    """Everything that was asked for, checked."""
+
+    def __init__(
+        self,
+        options: Options,
+        contact: Contact,
+        wanted: Mapping[str, object],
+        records: Records,
+        photos: Sequence[Photo],
+    ) -> None:
+        self._options = options
+        self._contact = contact
+        self._wanted = wanted
+        self._records = records
+        self._photos = photos
+        self._outcome = Outcome()
+
+    def run(self) -> int:
+        """Do it; the exit status."""
+        try:
+            asyncio.run(self.work())
+        except (EndedError, OSError) as error:
+            return self.finish(SOME_FAILED, str(error))
+        except KeyboardInterrupt:
+            return self.finish(128 + signal.SIGINT, "stopped")
+        except asyncio.CancelledError:
+            return self.finish(128 + signal.SIGTERM, "stopped")
+        return self.finish(SOME_FAILED if self._outcome.failures else ALL_DONE)
+
+    async def work(self) -> None:
+        """All photos; raises `EndedError`, or `OSError` where results cannot be written."""
+        if (this := asyncio.current_task()) is not None:
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, this.cancel)
+        options, console = self._options, Console(stderr=True, highlight=False)
+        async with self._contact.client(options.patience_s) as client:
+            with Shown(console, len(self._photos), as_json=options.as_json) as shown:
+                running = Run(client, self._ask(), self._records, shown, again=options.again)
+                self._outcome = running.outcome
+                await running.all(self._photos, options.concurrency)
+
+    def finish(self, status: int, ended: str | None = None) -> int:
+        """Say what has become of it; `status`. `ended`: why it went no further."""
+        try:
+            self._records.write_failures([failure.as_json() for failure in self._outcome.failures])
+        except OSError as error:  # a full disk, of which the run may have died
+            status, ended = status or SOME_FAILED, ended or str(error)
+        for line in summary(self._outcome, len(self._photos), self._records):
+            _say(line)
+        if ended is not None:
+            _say(f"analyze: {printable(ended)}. The same command goes on from here.")
+        return status
+
+    def _ask(self) -> Ask:
+        method, slow = self._options.call.replace("-", "_"), self._options.call in SLOW
+
+        async def ask(client: AsyncClient, photo: Path, on_progress: OnProgress) -> Answer[Any]:
+            telling = {"on_progress": on_progress} if slow else {}
+            answer: Answer[Any] = await getattr(client, method)(photo, **self._wanted, **telling)
+            return answer
+
+        return ask
+
+
+def parameters(options: Options) -> dict[str, object]:
+    """What is sent with every photo; raises `UsageError` for what the call does not have."""
+    known = set(get_type_hints(PARAMETERS[options.call])) - {"lang", "mask"}
+    wanted: dict[str, object] = {"lang": options.language or _language(os.environ)}
+    for each in options.parameters:
+        name, equals, value = each.partition("=")
+        if not equals or name not in known:
+            names = ", ".join(sorted(known)) or "no parameters"
+            raise UsageError(f"--set {each}: NAME=VALUE; {options.call} has {names}")
+        wanted[name] = value
+    if options.mask and options.call != "grow":
+        raise UsageError("--mask: only grow takes one")
+    return wanted
+
+
+def _language(environment: Mapping[str, str]) -> str:
+    """The terminal's, of the two there are."""
+    said = next((environment[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environment.get(name)), "")
+    return "zh" if said.startswith("zh") else "en"
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")

@@ -1,0 +1,107 @@
+"""What comes back, as files: one JSON record per photo, its pictures beside it, and a list of what failed.
+
+The record is written last. Where it is, everything it names is there too, and whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from hairmesh.analyze.photos import Photo
+from hairmesh.client.files import saved_whole
+
+Record = Mapping[str, Any]
+PRIVATE = 0o700
+"""Mode of the folders made: pictures of faces, and numbers about them."""
+
+
+def sha256_of(path: Path) -> str:
+    """The photo's fingerprint, read in pieces. Raises `OSError`."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class Records:
+    """Those of one call in one output folder."""
+
+    def __init__(self, out: Path, call: str, asked: Mapping[str, str]) -> None:
+        """`asked`: the parameters, as the record tells them."""
+        self._out = out
+        self._call = call
+        self._asked = dict(asked)
+        self.failures = out / f"failures.{call}.json"
+
+    def done(self, photo: Photo, sha256: str) -> Record | None:
+        """The record, where this very photo has been answered with these parameters."""
+        record = self._read(photo)
+        if record is None or (record.get("photo_sha256"), record.get("asked")) != (sha256, self._asked):
+            return None
+        folder = self.path(photo).parent
+        return record if all((folder / name).is_file() for name in record["pictures"].values()) else None
+
+    def path(self, photo: Photo) -> Path:
+        """Where the record lies."""
+        return self._beside(photo, "json")
+
+    def picture(self, photo: Photo, name: str) -> Path:
+        """Where a picture lies."""
+        return self._beside(photo, f"{name}.png")
+
+    def prepare(self, photo: Photo) -> None:
+        """Make the folder."""
+        folder = self.path(photo).parent
+        missing = [each for each in (folder, *folder.parents) if not each.exists()]
+        for each in reversed(missing):
+            each.mkdir(mode=PRIVATE, exist_ok=True)
+
+    def write(
+        self, photo: Photo, sha256: str, request_id: str, answer: Mapping[str, Any], pictures: Mapping[str, Path]
+    ) -> Record:
+        """Write the record; pictures of a former one that it does not name are removed."""
+        former = self._read(photo)
+        record: Record = {
+            "photo": str(photo.path),
+            "photo_sha256": sha256,
+            "call": self._call,
+            "asked": self._asked,
+            "answered_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            "request_id": request_id,
+            "pictures": {name: path.name for name, path in pictures.items()},
+            "answer": answer,
+        }
+        _write(self.path(photo), record)
+        for name in former["pictures"] if former else ():
+            if name not in pictures:
+                self.picture(photo, name).unlink(missing_ok=True)
+        return record
+
+    def write_failures(self, failures: Sequence[Mapping[str, Any]]) -> None:
+        """What failed in this run; no file when nothing did."""
+        if failures:
+            self._out.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+            _write(self.failures, failures)
+        else:
+            self.failures.unlink(missing_ok=True)
+
+    def _beside(self, photo: Photo, end: str) -> Path:
+        place = self._out / photo.place
+        return place.with_name(f"{place.name}.{self._call}.{end}")
+
+    def _read(self, photo: Photo) -> Record | None:
+        """A record; None where there is none that this program has written."""
+        try:
+            record = json.loads(self.path(photo).read_bytes())
+        except (FileNotFoundError, ValueError):
+            return None
+        ours = isinstance(record, dict) and isinstance(record.get("pictures"), dict)
+        return record if ours else None
+
+
+def _write(path: Path, content: object) -> None:
+    with saved_whole(path) as file:
+        file.write(json.dumps(content, ensure_ascii=False, indent=2).encode() + b"\n")

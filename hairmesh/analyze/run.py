@@ -1,0 +1,180 @@
+"""The run: photos in, files out, so many at once. What concerns one photo is its failure; what concerns all ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from hairmesh.analyze.photos import Photo
+from hairmesh.analyze.records import Record, Records, sha256_of
+from hairmesh.client import (
+    Answer,
+    AsyncClient,
+    HairMeshError,
+    NotAnEnvelopeError,
+    OutOfOrderError,
+    ParameterError,
+    Progress,
+    Queued,
+    RefusedError,
+    RegionError,
+    UnauthorizedError,
+    UnreachableError,
+    UntrustedError,
+)
+from hairmesh.client.options import OnProgress
+
+NO_USE_GOING_ON = (
+    UnauthorizedError,
+    ParameterError,
+    OutOfOrderError,
+    UnreachableError,
+    UntrustedError,
+    NotAnEnvelopeError,
+)
+"""What every other photo would meet too. A region is an exception: it may fit the next photo."""
+
+
+class EndedError(Exception):
+    """The rest of the photos were not tried: it would be of no use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a photo has no answer."""
+
+    photo: Path
+    reason: str
+    """UPPER_SNAKE where the service refused, else the kind of error."""
+    message: str
+    advice: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    request_id: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """For files and lines."""
+        error = {
+            "reason": self.reason,
+            "message": self.message,
+            "advice": self.advice,
+            "details": dict(self.details),
+            "request_id": self.request_id,
+        }
+        return {"photo": str(self.photo), "error": error}
+
+
+@dataclass
+class Outcome:
+    """What has become of the photos so far."""
+
+    answered: list[Photo] = field(default_factory=list)
+    done_before: list[Photo] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+
+
+class Show(Protocol):
+    """Is told what happens."""
+
+    def begins(self, photo: Photo) -> None:
+        """It is looked at."""
+
+    def progress(self, photo: Photo, news: Queued | Progress) -> None:
+        """How far its slow call is."""
+
+    def ends(self, photo: Photo) -> None:
+        """It is done, or has failed."""
+
+    def line(self, content: Mapping[str, Any]) -> None:
+        """What it has become, for programs."""
+
+
+class Ask(Protocol):
+    """One call with its parameters."""
+
+    async def __call__(self, client: AsyncClient, photo: Path, on_progress: OnProgress) -> Answer[Any]:
+        """Its answer; raises `HairMeshError`, or `OSError` for the photo's file."""
+
+
+class Run:
+    """One run over some photos."""
+
+    def __init__(self, client: AsyncClient, ask: Ask, records: Records, show: Show, *, again: bool) -> None:
+        self._client = client
+        self._ask = ask
+        self._records = records
+        self._show = show
+        self._again = again
+        self.outcome = Outcome()
+
+    async def all(self, photos: Sequence[Photo], concurrency: int) -> None:
+        """Every photo, `concurrency` at once; raises `EndedError`, or `OSError` where results cannot be written."""
+        left = iter(photos)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(concurrency):
+                    group.create_task(self._some(left))
+        except ExceptionGroup as several:  # of those that end it, one is enough to tell
+            expected, unexpected = several.split((EndedError, OSError))
+            if unexpected is not None or expected is None:
+                raise
+            raise expected.exceptions[0] from None
+
+    async def _some(self, left: Iterator[Photo]) -> None:
+        for photo in left:
+            self._show.begins(photo)
+            try:
+                line = await self._one(photo)
+            except HairMeshError as error:
+                if isinstance(error, NO_USE_GOING_ON) and not isinstance(error, RegionError):
+                    raise EndedError(_told(error)) from error
+                line = self._failed(_failure(photo, error))
+            finally:
+                self._show.ends(photo)
+            self._show.line(line)
+
+    async def _one(self, photo: Photo) -> Mapping[str, Any]:
+        """What the photo has become; raises `HairMeshError`, or `OSError` where results cannot be written."""
+        try:
+            sha256 = await asyncio.to_thread(sha256_of, photo.path)
+        except OSError as error:
+            return self._failed(_unreadable(photo, error))
+        record: Record | None = None if self._again else self._records.done(photo, sha256)
+        if record is not None:
+            self.outcome.done_before.append(photo)
+            return record
+        try:
+            answer = await self._ask(self._client, photo.path, lambda news: self._show.progress(photo, news))
+        except OSError as error:
+            return self._failed(_unreadable(photo, error))
+        self._records.prepare(photo)
+        pictures = {
+            name: await self._client.save_picture(url, self._records.picture(photo, name))
+            for name, url in answer.pictures.items()
+        }
+        record = self._records.write(photo, sha256, answer.request_id, answer.raw, pictures)
+        self.outcome.answered.append(photo)
+        return record
+
+    def _failed(self, failure: Failure) -> Mapping[str, Any]:
+        self.outcome.failures.append(failure)
+        return failure.as_json()
+
+
+def _failure(photo: Photo, error: HairMeshError) -> Failure:
+    if isinstance(error, RefusedError):
+        return Failure(photo.path, error.reason, error.message, error.advice, error.details, error.request_id)
+    return Failure(photo.path, type(error).__name__.removesuffix("Error"), str(error))
+
+
+def _told(error: HairMeshError) -> str:
+    """What ends it, in words; of a wrong parameter which one, and what it may be."""
+    details = error.details if isinstance(error, RefusedError) else {}
+    return f"{error} {json.dumps(details, ensure_ascii=False)}" if details else str(error)
+
+
+def _unreadable(photo: Photo, error: OSError) -> Failure:
+    return Failure(photo.path, "UNREADABLE_FILE", error.strerror or type(error).__name__)

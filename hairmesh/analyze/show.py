@@ -1,0 +1,116 @@
+"""What people see: a bar while it runs in a terminal, a summary at the end. Nothing of it goes to standard output."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+
+from hairmesh.analyze.photos import Photo
+from hairmesh.analyze.records import Records
+from hairmesh.analyze.run import Outcome
+from hairmesh.client import Progress, Queued
+from hairmesh.plain import printable
+
+LISTED = 20
+"""Failures, and lines of results, in the summary: more stand in the files."""
+FEW = 3
+"""So many photos are told one by one."""
+
+
+class Shown:
+    """A bar for all photos, and a line for each that is under way; silent where nobody looks at a terminal."""
+
+    def __init__(self, console: Console, total: int, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._bars = Bars(
+            SpinnerColumn(finished_text=" "),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._all = self._bars.add_task("photos", total=total)
+        self._lines: dict[Photo, TaskID] = {}
+
+    def begins(self, photo: Photo) -> None:
+        """See `Show`."""
+        self._lines[photo] = self._bars.add_task(_name(photo), total=None)
+
+    def progress(self, photo: Photo, news: Queued | Progress) -> None:
+        """See `Show`."""
+        match news:
+            case Queued():
+                said = f"queued, {news.position} before it" if news.position else "queued"
+                self._bars.update(self._lines[photo], description=f"{_name(photo)}: {said}", total=None)
+            case Progress():
+                result = f" {news.results_done + 1} of {news.results_total}" if news.results_total > 1 else ""
+                self._bars.update(
+                    self._lines[photo],
+                    description=f"{_name(photo)}: {printable(news.stage, 40)}{result}",
+                    total=news.total or None,
+                    completed=news.step,
+                )
+
+    def ends(self, photo: Photo) -> None:
+        """See `Show`."""
+        self._bars.remove_task(self._lines.pop(photo))
+
+    def line(self, content: Mapping[str, Any]) -> None:
+        """See `Show`."""
+        self._bars.advance(self._all)
+        if self._as_json:
+            sys.stdout.write(json.dumps(content, ensure_ascii=False) + "\n")
+            sys.stdout.flush()
+
+    def __enter__(self) -> Self:
+        """Draw from now on."""
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Take the bars away."""
+        self._bars.stop()
+
+
+def summary(outcome: Outcome, total: int, records: Records) -> list[str]:
+    """What has become of the photos, line by line."""
+    counts = {
+        "answered": len(outcome.answered),
+        "done before": len(outcome.done_before),
+        "failed": len(outcome.failures),
+        "not tried": total - len(outcome.answered) - len(outcome.done_before) - len(outcome.failures),
+    }
+    told = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    lines = [f"{total} photo{'s' * (total != 1)}: {told}"]
+    for failure in outcome.failures[:LISTED]:
+        said = f"{failure.photo}: {failure.reason}: {failure.message} {failure.advice or ''}"
+        lines.append(f"  {printable(said.rstrip())}")
+    if len(outcome.failures) > LISTED:
+        lines.append(f"  … and {len(outcome.failures) - LISTED} more in {records.failures}")
+    if total <= FEW:
+        for photo in (*outcome.answered, *outcome.done_before):
+            lines += [f"  {printable(str(path))}" for path in files(photo, records)[:LISTED]]
+    return lines
+
+
+def files(photo: Photo, records: Records) -> list[str]:
+    """What lies there for a photo."""
+    record = records.path(photo)
+    pictures = json.loads(record.read_bytes())["pictures"]
+    return [str(record), *(str(record.with_name(name)) for name in pictures.values())]
+
+
+def _name(photo: Photo) -> str:
+    return printable(photo.path.name, 40)
