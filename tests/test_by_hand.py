@@ -26,8 +26,6 @@ from vision.models import ModelFiles
 from worker.refusals import CODES
 from worker.server import METHODS, REFLECTED
 
-pytestmark = pytest.mark.models
-
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "by-hand.md").read_text()
 BIN = Path(sys.executable).parent
@@ -120,16 +118,16 @@ class Desk:
             process.communicate()
 
 
-@pytest.fixture(scope="module", params=["buf", "grpcurl"])
+TOOLS = ["buf", *(["grpcurl"] if shutil.which("grpcurl") else [])]
+
+
+@pytest.fixture(scope="module", params=[pytest.param(tool, marks=pytest.mark.models) for tool in TOOLS])
 def desk(
     request: pytest.FixtureRequest, model_files: ModelFiles, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Desk]:
-    tool = request.param
-    if tool == "grpcurl" and shutil.which("grpcurl") is None:
-        pytest.skip("grpcurl is not here; that its call is the same is tested apart")
     folder = tmp_path_factory.mktemp("by-hand")
     with tls_worker(tmp_path_factory.mktemp("worker")) as worker:
-        desk = Desk(worker, folder, ASK_BUF if tool == "buf" else ASK_GRPCURL)
+        desk = Desk(worker, folder, ASK_BUF if request.param == "buf" else ASK_GRPCURL)
         prepared = desk.type(FOLDER.replace('cd "$(mktemp -d)"', ":"))
         assert prepared.returncode == 0, prepared.stdout
         assert (folder / "header").stat().st_mode & 0o077 == 0
@@ -248,6 +246,8 @@ def test_a_drained_worker_says_so_and_nothing_is_left(desk: Desk) -> None:
     check(desk, drain)
     refused = desk.type("ask $A/Measure < photo.json 2>&1 | why")
     assert "DRAINING" in refused.stdout
+    (why_not,) = [line for line in lines("Is it well?") if "-v" in line]
+    assert re.search(r"x-health-reason: draining", desk.type(why_not.replace("disk", "")).stdout, re.I)
     check(desk, remove)
     assert not desk.folder.exists()
 
