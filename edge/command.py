@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import ctypes
 import os
 import resource
 import signal
@@ -33,6 +32,7 @@ from edge.tls import HttpsCertificate
 from edge.upstream.channel import ChannelSecurityError
 from edge.upstream.driver import Driver
 from hairmesh import __version__, logs, spans
+from hairmesh.memory import keep_small_return_large
 from hairmesh.pem import loose_permissions
 
 GRACE_S = 30
@@ -42,8 +42,6 @@ LEAVING_S = 0.5
 KEEP_ALIVE_S = 75
 """Idle connections; longer than what proxies in front usually keep, so that they close first."""
 
-MIB = 1024 * 1024
-_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_THRESHOLD = -1, -2, -3  # malloc.h
 
 _DESCRIPTION = """\
 The REST side of HairMesh: takes photos over HTTP, has them computed by workers over gRPC, keeps the pictures of answers
@@ -90,7 +88,7 @@ def main(arguments: list[str] | None = None) -> None:
     _check_metrics_address(settings.metrics.listen)
     listener = _listener(settings)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the file is watched; it has just been read
-    _keep_freed_memory()
+    keep_small_return_large()
     _raise_descriptor_limit()
     logs.configure("edge", level=settings.log_level)
     structlog.get_logger().info("edge_starts", version=__version__, config=str(options.config))
@@ -266,17 +264,6 @@ def server_config(settings: Settings, app: FastAPI, https: HttpsCertificate | No
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
     )
-
-
-def _keep_freed_memory() -> None:
-    """Tell glibc to keep the few hundred kB that every call frees: giving them back to the system and faulting them in
-    again, page by page, cost as much as everything else the edge does in a call.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:  # another libc has its own ways
-        mallopt(_M_MMAP_THRESHOLD, 32 * MIB)
-        mallopt(_M_TRIM_THRESHOLD, 64 * MIB)
-        mallopt(_M_TOP_PAD, MIB)
 
 
 def _raise_descriptor_limit() -> None:

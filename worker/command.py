@@ -12,6 +12,7 @@ import structlog
 import typer
 
 from hairmesh import logs
+from hairmesh.memory import keep_small_return_large
 from worker import outside
 from worker import settings as configuration
 from worker.server import CannotListenError, serve
@@ -46,6 +47,7 @@ def run(
     path = config or (configuration.DEFAULT_CONFIG if configuration.DEFAULT_CONFIG.exists() else None)
     if check:
         sys.exit(_judge(path, listen))
+    keep_small_return_large()
     logs.configure("worker", level=log_level)
     log = structlog.stdlib.get_logger("worker")
     try:
