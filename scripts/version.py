@@ -1,4 +1,4 @@
-"""The version, which stands in `hairmesh/__init__.py`, wherever else it has to stand: `version.py` compares, `version.py 1.2.3` writes.
+"""The version in every place where it has to stand: `version.py` compares, `version.py 1.2.3` writes it.
 
 Exit status 1: places differ, each is named; or the version is none.
 """
@@ -29,7 +29,8 @@ VERSION = re.compile(r"\d+\.\d+\.\d+(?:(?:a|b|rc)\d+)?")
 
 def current(root: Path = ROOT) -> str:
     """The version of the checkout."""
-    return re.findall(PLACES[SOURCE], (root / SOURCE).read_text(), re.M)[0]
+    found: list[str] = re.findall(PLACES[SOURCE], (root / SOURCE).read_text(), re.M)
+    return found[0]
 
 
 def differing(root: Path = ROOT) -> Iterator[str]:
