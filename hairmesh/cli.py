@@ -35,6 +35,27 @@ config_app = typer.Typer(
 )
 app.add_typer(config_app, name="config")
 
+NEEDED_BY_DEMO = "hairmesh[demo]"
+"""What has every package that any command wants."""
+OURS = {"edge", "hair", "hairmesh", "vision", "worker"}
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        version()
+        raise typer.Exit
+
+
+@app.callback()
+def program(
+    *,
+    _show: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Nothing of its own: the text of `--help` stands above."""
+
+
 OutDir = Annotated[Path, typer.Option("--out", help="Folder for pictures, logs and the private configuration files.")]
 ModelsDir = Annotated[
     Path | None,
@@ -239,5 +260,10 @@ def version() -> None:
 
 
 def main() -> None:
-    """Entry point of `hairmesh`."""
-    app()
+    """Entry point of `hairmesh`; a command whose packages are not installed names them."""
+    try:
+        app()
+    except ModuleNotFoundError as error:
+        if not error.name or error.name.partition(".")[0] in OURS:
+            raise
+        sys.exit(f"hairmesh: this takes the package {error.name}, which is not installed: install {NEEDED_BY_DEMO}")

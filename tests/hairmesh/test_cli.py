@@ -33,8 +33,20 @@ def test_help_waits_for_nothing_heavy() -> None:
     assert not {"torch", "mediapipe", "cv2", "numpy", "grpc", "httpx", "unearth"} & set(result.stdout.split())
 
 
-def test_version() -> None:
-    assert run("version").stdout.strip() == hairmesh.__version__
+@pytest.mark.parametrize("asked", ["version", "--version"])
+def test_version(asked: str) -> None:
+    result = run(asked)
+    assert (result.returncode, result.stdout.strip()) == (0, hairmesh.__version__)
+
+
+def test_a_command_whose_packages_are_missing_names_what_brings_them(tmp_path: Path) -> None:
+    code = f"import sys; sys.modules['openpeople'] = None; sys.argv = ['hairmesh', 'demo', '--out', {str(tmp_path)!r}]"
+    code += "; import hairmesh.cli; hairmesh.cli.main()"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.splitlines() == [
+        "hairmesh: this takes the package openpeople, which is not installed: install hairmesh[demo]"
+    ]
 
 
 @pytest.mark.parametrize(
