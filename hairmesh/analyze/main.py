@@ -83,7 +83,7 @@ class Analysis:
         self._wanted = wanted
         self._records = records
         self._photos = photos
-        self._outcome = Outcome()
+        self.outcome = Outcome()
 
     def run(self) -> int:
         """Do it; the exit status."""
@@ -95,7 +95,7 @@ class Analysis:
             return self.finish(128 + signal.SIGINT, "stopped")
         except asyncio.CancelledError:
             return self.finish(128 + signal.SIGTERM, "stopped")
-        return self.finish(SOME_FAILED if self._outcome.failures else ALL_DONE)
+        return self.finish(SOME_FAILED if self.outcome.failures else ALL_DONE)
 
     async def work(self) -> None:
         """All photos; raises `EndedError`, or `OSError` where results cannot be written."""
@@ -105,16 +105,16 @@ class Analysis:
         async with self._contact.client(options.patience_s) as client:
             with Shown(console, len(self._photos), as_json=options.as_json) as shown:
                 running = Run(client, self._ask(), self._records, shown, again=options.again)
-                self._outcome = running.outcome
+                self.outcome = running.outcome
                 await running.all(self._photos, options.concurrency)
 
     def finish(self, status: int, ended: str | None = None) -> int:
         """Say what has become of it; `status`. `ended`: why it went no further."""
         try:
-            self._records.write_failures([failure.as_json() for failure in self._outcome.failures])
+            self._records.write_failures([failure.as_json() for failure in self.outcome.failures])
         except OSError as error:  # a full disk, of which the run may have died
             status, ended = status or SOME_FAILED, ended or str(error)
-        for line in summary(self._outcome, len(self._photos), self._records):
+        for line in summary(self.outcome, len(self._photos), self._records):
             _say(line)
         if ended is not None:
             _say(f"analyze: {printable(ended)}. The same command goes on from here.")
