@@ -30,6 +30,8 @@ BIN = Path(sys.executable).parent
 TSC = NODE_MODULES / ".bin" / "tsc"
 TYPES = ("types-grpcio", "types-protobuf")
 
+pytestmark = pytest.mark.timeout(300)  # builds, type checkers and a worker with models, on a machine that may be busy
+
 
 def program(language: str) -> str:
     (found,) = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.M | re.S)
