@@ -31,7 +31,7 @@ from tests.edge.rest import ANNOTATED, FakeMesh, Rest, failed, grown_styles, pic
 
 PROGRAM = Path(sys.executable).with_name("hairmesh")
 ANNA, BERTA, NOBODY = (picture(size=(200 + number, 300)) for number in range(3))
-PATIENCE_S = 60
+PATIENCE_S = 90
 
 
 @dataclass
