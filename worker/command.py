@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import structlog
 import typer
 
-from hairmesh import logs
+from hairmesh import __version__, logs
 from hairmesh.memory import keep_small_return_large
 from worker import outside
 from worker import settings as configuration
@@ -35,6 +35,7 @@ def run(
     check: Annotated[
         bool, typer.Option("--check", help="Only say whether the configuration is good: keys, certificates, folders.")
     ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
     """Run a HairMesh worker: one call at a time over gRPC, with health that proves progress.
 
@@ -44,6 +45,9 @@ def run(
 
     Models that are missing leave the worker up and NOT_SERVING: run `hairmesh models fetch`.
     """
+    if version:
+        typer.echo(__version__)
+        return
     path = config or (configuration.DEFAULT_CONFIG if configuration.DEFAULT_CONFIG.exists() else None)
     if check:
         sys.exit(_judge(path, listen))
