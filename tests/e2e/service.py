@@ -27,6 +27,7 @@ from hairmesh.child import console_script
 from hairmesh.client import MEASURE_ROUTE
 from hairmesh.stack import LOOPBACK, free_ports, write_private
 from tests.e2e.breakable_worker import photo
+from tests.e2e.network import Host
 
 ROOT = Path(__file__).parents[2]
 EVENT_TIMEOUT_S = 45.0
@@ -162,6 +163,16 @@ class Process:
                 await self._news.wait()
 
 
+def _listen_on(host: Host | None) -> str:
+    """A free address: on a host of its own any port is, and one of a real server is easier to read."""
+    return f"{LOOPBACK}:{free_ports(1)[0]}" if host is None else f"{host.address}:28187"
+
+
+def _run_on(host: Host | None, *program: str) -> list[str]:
+    """The command that runs it there."""
+    return list(program) if host is None else host.run(*program)
+
+
 class Worker(Process):
     """A worker, of whatever kind."""
 
@@ -201,7 +212,8 @@ class Seen:
 class Service:
     """An edge and its workers in `folder`. Workers are added before `start`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, host: Host | None = None) -> None:
+        """`host`: where the edge runs, if not on loopback here; whoever asks it has to be in its network."""
         folder.mkdir(exist_ok=True)
         self.folder = folder
         self.token = secrets.token_urlsafe(24)
@@ -209,10 +221,10 @@ class Service:
         self.primaries: list[Worker] = []
         self.pictures = folder / "pictures"
         self.request_log = folder / "request_log.jsonl"
-        (port,) = free_ports(1)
-        self._listen = f"{LOOPBACK}:{port}"
+        self._listen = _listen_on(host)
         self._config = folder / "edge.json"
-        self.edge = Process("edge", [str(console_script("hairmesh-edge")), "--config", str(self._config)])
+        program = _run_on(host, str(console_script("hairmesh-edge")), "--config", str(self._config))
+        self.edge = Process("edge", program)
         self.url = f"http://{self._listen}"
         self.client = self._client()
 
@@ -229,13 +241,14 @@ class Service:
         *program: str,
         config: Mapping[str, object] | None = None,
         environment: Mapping[str, str] | None = None,
+        host: Host | None = None,
     ) -> Worker:
         """A real worker; `program` defaults to the breakable one. The configuration's path follows it."""
-        (port,) = free_ports(1)
+        address = _listen_on(host)
         number = len(self.workers) + 1
         path = self.folder / f"worker{number}.json"
         values = {
-            "listen": f"{LOOPBACK}:{port}",
+            "listen": address,
             "accept_passwords": [self.token],
             "health": {"min_free_gb": 0},
             "drain_delay_seconds": 0.5,
@@ -243,7 +256,7 @@ class Service:
         }
         write_private(path, json.dumps(values))
         arguments = [*(program or (sys.executable, "-m", "tests.e2e.breakable_worker")), str(path)]
-        worker = Worker(f"worker{number}", f"{LOOPBACK}:{port}", arguments, environment)
+        worker = Worker(f"worker{number}", address, _run_on(host, *arguments), environment)
         self.workers.append(worker)
         return worker
 
