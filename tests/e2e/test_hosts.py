@@ -119,8 +119,7 @@ async def test_a_slow_line_takes_nobody_out(tmp_path: Path) -> None:
 
 
 KERNEL = {"tcp_retries2": 6, "tcp_keepalive_time": 10, "tcp_keepalive_intvl": 2, "tcp_keepalive_probes": 3}
-"""Of the proxy's host, as docs/sizing.md has it: what was sent without an echo is given up after 25 s, silence after 16.
-"""
+"""Of the proxy's host, by docs/sizing.md: what was sent without an echo is given up after 25 s, silence after 16."""
 GIVEN_UP_S = 0.2 * (2 ** (KERNEL["tcp_retries2"] + 1) - 1)
 SEVERAL_HOSTS = {
     "max_fails=0": "max_fails=1 fail_timeout=5s",
