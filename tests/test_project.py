@@ -53,7 +53,7 @@ def test_lock_names_no_index_and_no_build() -> None:
 def test_stubs_and_service_have_one_version() -> None:
     stubs = pyproject(ROOT / "protos")["version"]
     assert stubs == hairmesh.__version__ == metadata.version("hairmesh")
-    assert f"hairmesh-protos=={stubs}" in pyproject()["dependencies"]
+    assert f"hairmesh-protos=={stubs}" in pyproject()["optional-dependencies"]["serving"]
 
 
 def test_stubs_need_protobuf_and_grpc_only() -> None:

@@ -6,11 +6,14 @@ import asyncio
 import io
 import subprocess
 import sys
+import tomllib
 from collections.abc import AsyncIterator, Callable
+from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 from edge import errors as edge_errors
 from edge.parameters import (
@@ -193,3 +196,12 @@ def test_other_programs_need_httpx_alone() -> None:
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert set(loaded) - set(sys.stdlib_module_names) == {"hairmesh"}
+
+
+def test_the_command_needs_no_more_than_is_always_installed() -> None:
+    code = "import sys, hairmesh.cli, hairmesh.analyze.main; print(*{name.partition('.')[0] for name in sys.modules})"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    others = {Requirement(text).name for text in project["optional-dependencies"]["serving"]}
+    by_module = packages_distributions()
+    assert not {name for module in loaded for name in by_module.get(module, ())} & others
