@@ -222,6 +222,7 @@ ROWS = (
             f"{LINES}test_b46_a_flow_dropped_without_a_word_costs_one_retry_and_comes_back",
             "tests/e2e/test_incident.py::test_a_frozen_worker_is_noticed_and_its_call_retried",
             "tests/edge/upstream/test_connection.py::test_a_frozen_worker_is_noticed_within_16_s_though_nothing_runs",
+            "tests/e2e/test_hosts.py::test_each_edge_judges_by_its_own_lines_and_no_client_sees_an_error",
         ),
     ),
     Row(
@@ -337,6 +338,7 @@ ROWS = (
             f"{LEAVING}test_31_a_hundred_clients_of_three_edges_leave_and_every_slot_is_used_again_at_once",
             f"{DRIVER}test_a_burst_of_leaving_clients_frees_every_slot",
             f"{DRIVER}test_two_edges_share_workers_without_knowing_of_each_other",
+            "tests/e2e/test_several_edges.py::test_they_share_slots_pictures_and_nothing_else",
         ),
     ),
     Row(
