@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help setup demo serve test test-long lint format protos stubs lock bench
+.PHONY: help setup demo serve test test-long lint format protos stubs release lock bench
 
 bin := .venv/bin
 # bench/NAME.py, in this order; each prints its figures.
@@ -45,6 +45,9 @@ protos: setup ## generates protos/python and protos/typescript from protos/hair
 
 stubs: setup ## builds what other teams take into dist: wheel, npm package, descriptor set
 	@scripts/stubs.sh
+
+release: setup ## builds what is released of the last commit into dist, the same bytes each time
+	@scripts/release.sh
 
 lock: setup ## pins requirements.lock anew from pyproject.toml
 	@scripts/lock.sh

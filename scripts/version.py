@@ -19,6 +19,7 @@ PLACES: Mapping[str, str] = {
     "protos/typescript/package.json": r'^  "version": "(.+)"',
     "protos/typescript/package-lock.json": r'"name": "@hairmesh/protos",\s+"version": "(.+?)"',
     "deploy/kubernetes/base/kustomization.yaml": r"newTag: ([^\s}]+)",
+    "docs/install.md": r"^VERSION=(\d\S*)",
     "docs/stubs.md": r"hairmesh[-_]protos-(\d+\.\d+\.\d+\w*)",
     "docs/by-hand.md": r"hairmesh-protos-(\d+\.\d+\.\d+\w*)",
 }
