@@ -26,6 +26,7 @@ from hairmesh.client.options import (
     MaskOptions,
     MeasureOptions,
     OnProgress,
+    OnWait,
     StyleOptions,
 )
 from hairmesh.plain import printable
@@ -123,8 +124,8 @@ class Analysis:
     def _ask(self) -> Ask:
         method, slow = self._options.call.replace("-", "_"), self._options.call in SLOW
 
-        async def ask(client: AsyncClient, photo: Path, on_progress: OnProgress) -> Answer[Any]:
-            telling = {"on_progress": on_progress} if slow else {}
+        async def ask(client: AsyncClient, photo: Path, on_wait: OnWait, on_progress: OnProgress) -> Answer[Any]:
+            telling: dict[str, Any] = {"on_wait": on_wait} | ({"on_progress": on_progress} if slow else {})
             answer: Answer[Any] = await getattr(client, method)(photo, **self._wanted, **telling)
             return answer
 

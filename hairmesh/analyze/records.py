@@ -5,6 +5,7 @@ The record is written last. Where it is, everything it names is there too, and w
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,9 @@ PRIVATE = 0o700
 
 
 def sha256_of(path: Path) -> str:
-    """The photo's fingerprint, read in pieces. Raises `OSError`."""
+    """The photo's fingerprint, read in pieces. Raises `OSError`, for a pipe too: it could be read only once."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "is no regular file")
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -102,6 +105,11 @@ class Records:
         return record if ours else None
 
 
+def as_json(content: object, indent: int | None = None) -> bytes:
+    """JSON that people can read, whatever bytes the names of photos are made of."""
+    return json.dumps(content, ensure_ascii=False, indent=indent).encode(errors="backslashreplace")
+
+
 def _write(path: Path, content: object) -> None:
     with saved_whole(path) as file:
-        file.write(json.dumps(content, ensure_ascii=False, indent=2).encode() + b"\n")
+        file.write(as_json(content, indent=2) + b"\n")

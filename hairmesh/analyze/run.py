@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,7 +27,7 @@ from hairmesh.client import (
     UnreachableError,
     UntrustedError,
 )
-from hairmesh.client.options import OnProgress
+from hairmesh.client.options import OnProgress, OnWait
 
 NO_USE_GOING_ON = (
     UnauthorizedError,
@@ -85,6 +86,9 @@ class Show(Protocol):
     def progress(self, photo: Photo, news: Queued | Progress) -> None:
         """How far its slow call is."""
 
+    def waits(self, photo: Photo, error: HairMeshError, pause_s: float) -> None:
+        """Its call is sent once more, later."""
+
     def ends(self, photo: Photo) -> None:
         """It is done, or has failed."""
 
@@ -95,7 +99,7 @@ class Show(Protocol):
 class Ask(Protocol):
     """One call with its parameters."""
 
-    async def __call__(self, client: AsyncClient, photo: Path, on_progress: OnProgress) -> Answer[Any]:
+    async def __call__(self, client: AsyncClient, photo: Path, on_wait: OnWait, on_progress: OnProgress) -> Answer[Any]:
         """Its answer; raises `HairMeshError`, or `OSError` for the photo's file."""
 
 
@@ -147,7 +151,9 @@ class Run:
             self.outcome.done_before.append(photo)
             return record
         try:
-            answer = await self._ask(self._client, photo.path, lambda news: self._show.progress(photo, news))
+            answer = await self._ask(
+                self._client, photo.path, partial(self._show.waits, photo), partial(self._show.progress, photo)
+            )
         except OSError as error:
             return self._failed(_unreadable(photo, error))
         self._records.prepare(photo)

@@ -13,9 +13,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, 
 from rich.progress import Progress as Bars
 
 from hairmesh.analyze.photos import Photo
-from hairmesh.analyze.records import Records
+from hairmesh.analyze.records import Records, as_json
 from hairmesh.analyze.run import Outcome
-from hairmesh.client import Progress, Queued
+from hairmesh.client import HairMeshError, Progress, Queued, RefusedError
 from hairmesh.plain import printable
 
 LISTED = 20
@@ -61,6 +61,12 @@ class Shown:
                     completed=news.step,
                 )
 
+    def waits(self, photo: Photo, error: HairMeshError, pause_s: float) -> None:
+        """See `Show`."""
+        why = error.reason if isinstance(error, RefusedError) else "not reachable"
+        said = f"{_name(photo)}: {printable(why, 40)}, again in {pause_s:.0f} s"
+        self._bars.update(self._lines[photo], description=said, total=None)
+
     def ends(self, photo: Photo) -> None:
         """See `Show`."""
         self._bars.remove_task(self._lines.pop(photo))
@@ -69,7 +75,7 @@ class Shown:
         """See `Show`."""
         self._bars.advance(self._all)
         if self._as_json:
-            sys.stdout.write(json.dumps(content, ensure_ascii=False) + "\n")
+            sys.stdout.buffer.write(as_json(content) + b"\n")
             sys.stdout.flush()
 
     def __enter__(self) -> Self:

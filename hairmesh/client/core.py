@@ -132,6 +132,7 @@ class Request:
         self._headers = {**settings.key_header, **language_header(self._fields)}
         if request_id := handling.get("request_id"):
             self._headers["x-request-id"] = request_id
+        self._on_wait = handling.get("on_wait")
         self._on_progress = handling.get("on_progress")
         if self._on_progress:
             self._headers["accept"] = EVENT_STREAM
@@ -163,6 +164,8 @@ class Request:
         pause_s = self._patience.pause_s(error, time.monotonic(), random.random())  # noqa: S311  (no secret)
         if pause_s is None:
             raise error
+        if self._on_wait:
+            self._on_wait(error, pause_s)
         return pause_s
 
 

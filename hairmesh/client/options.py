@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, TypedDict
 
-from hairmesh.client.envelope import Progress, Queued
+from hairmesh.client.envelope import HairMeshError, Progress, Queued
 from hairmesh.client.photo import Photo
 
 OnProgress = Callable[[Queued | Progress], None]
@@ -14,6 +14,10 @@ OnProgress = Callable[[Queued | Progress], None]
 Sex = Literal["female", "male"]
 Height = Literal["low", "natural", "high"]
 LANGUAGES: tuple[str, ...] = ("zh", "en")
+
+
+OnWait = Callable[[HairMeshError, float], None]
+"""Is told why a call is to be sent once more, and after how many seconds."""
 
 
 class CommonOptions(TypedDict, total=False):
@@ -77,6 +81,7 @@ class Handling(TypedDict, total=False):
     """The whole patience for this call, its waiting and its further tries included."""
     request_id: str
     """By which the service's logs know it, 1 to 64 characters of `[A-Za-z0-9._-]`; default: the service makes one."""
+    on_wait: OnWait
 
 
 class SlowHandling(Handling, total=False):

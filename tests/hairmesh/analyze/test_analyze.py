@@ -204,6 +204,18 @@ async def test_what_every_photo_would_meet_ends_it(desk: Desk) -> None:
     assert desk.mesh.calls == []
 
 
+async def test_names_of_any_bytes(desk: Desk, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    name = os.fsdecode(b"\xff \n \x1b[2J \xe5\xae\x89.jpg")
+    (desk.folder / "faces" / name).write_bytes(picture(size=(333, 300)))
+    assert await desk.analyse(as_json=True) == (3, 0)
+    assert await desk.analyse(as_json=True) == (0, 3)
+    out, _ = capsysbinary.readouterr()
+    lines = out.splitlines()
+    assert len(lines) == 8
+    assert f"faces/{name}" in {json.loads(line)["photo"] for line in lines}
+    assert "安".encode() in out
+
+
 async def test_results_that_cannot_be_written_end_it(desk: Desk) -> None:
     (desk.folder / "out").write_text("no folder")
     with pytest.raises(NotADirectoryError):
@@ -212,10 +224,12 @@ async def test_results_that_cannot_be_written_end_it(desk: Desk) -> None:
 
 async def test_a_photo_that_cannot_be_read_is_its_own_failure(desk: Desk) -> None:
     (desk.folder / "faces/gone.jpg").symlink_to("nowhere")
+    os.mkfifo(desk.folder / "faces/pipe.jpg")
     analysis = main.planned(replace(OPTIONS, url=desk.url))
     await analysis.work()
     reasons = {str(failure.photo): failure.reason for failure in analysis.outcome.failures}
-    assert reasons == {"faces/gone.jpg": "UNREADABLE_FILE", "faces/nobody.jpg": "NO_FACE"}
+    unreadable = dict.fromkeys(("faces/gone.jpg", "faces/pipe.jpg"), "UNREADABLE_FILE")
+    assert reasons == {**unreadable, "faces/nobody.jpg": "NO_FACE"}
     assert len(analysis.outcome.answered) == 2
 
 

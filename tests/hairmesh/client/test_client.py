@@ -81,7 +81,10 @@ def test_busy_is_asked_again_when_it_says(server: Server, client: Client, clock:
     photo = tmp_path / "Patient Name.jpg"
     photo.write_bytes(PHOTO)
     server.replies = [refused(1007, "BUSY", retry_after_s=4), refused(1008, "TOO_MANY_REQUESTS", 429, 10), SPECIAL]
-    answer = client.special_points(photo, timeout_s=60)
+    waits: list[tuple[str, float]] = []
+    answer = client.special_points(photo, timeout_s=60, on_wait=lambda why, pause_s: waits.append((str(why), pause_s)))
+    assert [why.split(",")[0] for why, _ in waits] == ["words (BUSY", "words (TOO_MANY_REQUESTS"]
+    assert [pause_s for _, pause_s in waits] == clock.slept
     assert answer.data.points["menton"].y_px == 2.5
     assert clock.slept == pytest.approx([4.2, 10.5])
     assert [seen.headers["x-request-timeout-ms"] for seen in server.seen] == ["60000", "55800", "45300"]
