@@ -261,6 +261,7 @@ async def run_block(script: str) -> tuple[int, str]:
 
 async def test_every_line_of_the_handbook_runs(service: Service, tmp_path: Path) -> None:
     given, *lines = blocks("sh")
+    lines += blocks("sh", (DOCS / "pictures.md").read_text())
     request_id = re.findall(r"grep (\w+) \$REQUESTS", HANDBOOK)[0]
     service.client.headers["X-Admin-Token"] = ADMIN_TOKEN
     lost = await lose_a_worker(service, request_id)
