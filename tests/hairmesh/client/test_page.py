@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,18 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
+def in_the_package() -> str:
+    """The example in the docstring of `hairmesh.client`."""
+    lines = str(client.__doc__).splitlines()
+    return textwrap.dedent("\n".join(line for line in lines if not line or line.startswith("    ")))
+
+
 @pytest.fixture
 async def rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "faces").mkdir()
-    (tmp_path / "faces/anna.jpg").write_bytes(PHOTO)
+    for name in ("faces/anna.jpg", "portrait.jpg"):
+        (tmp_path / name).write_bytes(PHOTO)
     async with talkative_edge(tmp_path) as rest:
         yield rest
 
@@ -38,8 +46,8 @@ async def test_its_code_runs(rest: Rest, tmp_path: Path, capsys: pytest.CaptureF
     url = f"http://127.0.0.1:{rest.port}"
 
     def run() -> None:
-        names: dict[str, Any] = {"__name__": "page", "ADMIN_TOKEN": ADMIN_TOKEN}
-        for number, block in enumerate(blocks("python")):
+        names: dict[str, Any] = {"__name__": "page", "ADMIN_TOKEN": ADMIN_TOKEN, "key": "any"}
+        for number, block in enumerate([*blocks("python"), in_the_package()]):
             code = compile(block.replace("https://face.example", url), f"client.md, block {number}", "exec")
             exec(code, names)
 
@@ -49,7 +57,7 @@ async def test_its_code_runs(rest: Rest, tmp_path: Path, capsys: pytest.CaptureF
     assert (tmp_path / "out/annotated.png").is_file()
     assert "{'hair': 'http" in said
     assert "no answer" not in said
-    assert said.rstrip().endswith("\n1")  # pictures removed
+    assert said.endswith("\n1\n1.0\n")  # pictures removed; the scale in the package's own example
 
 
 async def test_its_commands_run(rest: Rest, tmp_path: Path) -> None:
