@@ -100,13 +100,13 @@ def summary(outcome: Outcome, total: int, records: Records) -> list[str]:
     }
     told = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     lines = [f"{total} photo{'s' * (total != 1)}: {told}"]
-    for failure in outcome.failures[:LISTED]:
+    for failure in sorted(outcome.failures, key=lambda each: each.photo)[:LISTED]:
         said = f"{failure.photo}: {failure.reason}: {failure.message} {failure.advice or ''}"
         lines.append(f"  {printable(said.rstrip())}")
     if len(outcome.failures) > LISTED:
         lines.append(f"  … and {len(outcome.failures) - LISTED} more in {records.failures}")
     if total <= FEW:
-        for photo in (*outcome.answered, *outcome.done_before):
+        for photo in sorted((*outcome.answered, *outcome.done_before), key=lambda each: each.place):
             lines += [f"  {printable(str(path))}" for path in files(photo, records)[:LISTED]]
     return lines
 
