@@ -39,7 +39,10 @@ INSIDE = {
     "SpecialPoints.points": "Point",
 }
 """Names of objects that the document describes where they stand."""
-OF_MANY: Mapping[str, str] = {"Feature": "One feature of the face.", "Feature.value": "Its class, a stable name; null: not known."}
+OF_MANY: Mapping[str, str] = {
+    "Feature": "One feature of the face.",
+    "Feature.value": "Its class, a stable name; null: not known.",
+}
 """What the document says of each by itself, and the class says of all."""
 PLAIN = {"string": "str", "number": "float", "integer": "int", "boolean": "bool"}
 WIDTH = 110

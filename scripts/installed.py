@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 import tomllib
 from importlib import metadata
@@ -21,17 +22,22 @@ DISTRIBUTIONS = {"hairmesh": ROOT, "hairmesh-protos": ROOT / "protos"}
 
 def differing_pins() -> list[str]:
     """Pins of requirements.lock that are not installed; a local version (`2.13.0+cpu`) counts as its release."""
-    installed = {str(dist.name).lower().replace("_", "-"): dist.version for dist in metadata.distributions()}
+    installed = {_normalized(str(dist.name)): dist.version for dist in metadata.distributions()}
     differing = []
     for line in (ROOT / "requirements.lock").read_text().splitlines():
         pin = line.split("#")[0].strip()
         if not pin:
             continue
         name, version = pin.split("==")
-        present = installed.get(name.lower().replace("_", "-"))
+        present = installed.get(_normalized(name))
         if present is None or present.split("+")[0] != version:
             differing.append(pin)
     return differing
+
+
+def _normalized(name: str) -> str:
+    """A distribution's name as the index compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def project_state() -> dict[str, object]:
