@@ -18,7 +18,7 @@ STRICT = re.compile(r"\b[AL]?GPL|\bMPL\b|Mozilla Public|General Public|EUPL|CDDL
 
 def installed() -> set[str]:
     """What is pinned and is here: some packages are for other systems."""
-    here = {canonicalize_name(each.name) for each in metadata.distributions()}
+    here: set[str] = {canonicalize_name(each.name) for each in metadata.distributions()}
     lines = (ROOT / "requirements.lock").read_text().splitlines()
     return here & {canonicalize_name(Requirement(line).name) for line in lines if "==" in line}
 
@@ -27,7 +27,7 @@ def licence(name: str) -> str:
     """What a package says of itself, and of what its wheel holds besides."""
     distribution = metadata.distribution(name)
     told = distribution.metadata
-    said = [told.get("License-Expression") or (told.get("License") or "").partition("\n")[0]]
+    said = [told[key].partition("\n")[0] for key in ("License-Expression", "License") if key in told][:1]
     said += [each for each in told.get_all("Classifier") or [] if each.startswith("License")]
     bundled = [file for file in distribution.files or [] if re.search(r"bundled|3rd-?party", file.name, re.I)]
     return "\n".join([*said, *(Path(str(file.locate())).read_text(errors="replace") for file in bundled)])
