@@ -25,7 +25,7 @@ from edge.images.apart import sweep_apart
 from edge.images.condition import Condition
 from edge.images.folder import Folder, file_name
 from edge.images.retention import Retention
-from edge.images.stock import Stock
+from edge.images.stock import NO_ROOM, Stock
 from edge.images.store import ID, StoreError, StoreFigures, StoreFullError, all_done, tag_of
 from edge.threads import Threads
 
@@ -35,6 +35,7 @@ MAX_WAITING_BYTES = 32 * 1024 * 1024
 IO_TIMEOUT_S = 10.0
 """After this a read or a write that somebody waits for counts as failed; its thread may go on hanging."""
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_DISK_FULL = "the disk is full"
 
 log = structlog.get_logger()
 T = TypeVar("T")
@@ -58,7 +59,7 @@ class LocalStore:
         """On the disk, at the last look."""
         self._refused_bytes = 0
         """What the last answer would have needed, if there was no room for it: until there is, the store is full."""
-        self._condition = Condition()
+        self._condition = Condition(self._no_room)
         self._waiting: dict[str, _Waiting] = {}
         """Who is taken out of it is not wanted any more."""
         self._failed: set[str] = set()
@@ -69,8 +70,14 @@ class LocalStore:
     @property
     def writable(self) -> bool:
         """See `ImageStore.writable`."""
+        return self._condition.writable
+
+    def _no_room(self) -> str:
+        """Why there is none for what was refused last, or for any picture; empty where there is."""
         needed_bytes = max(1, self._refused_bytes)
-        return self._condition.good and self._stock.fits(needed_bytes) and needed_bytes <= self._free_bytes
+        if not self._stock.fits(needed_bytes):
+            return NO_ROOM
+        return "" if needed_bytes <= self._free_bytes else _DISK_FULL
 
     @property
     def figures(self) -> StoreFigures:
@@ -84,7 +91,7 @@ class LocalStore:
             if not self._stock.fits(size):
                 await self._stock.make_room(size)
             if self._condition.good and self._waiting_bytes() + size > self._free_bytes:
-                raise StoreFullError("the disk is full")
+                raise StoreFullError(_DISK_FULL)
             late = [each for each in pictures.items() if not self._promise(*each, began_s)]
             if late:
                 await all_done(self._put(*each, began_s) for each in late)
@@ -92,6 +99,7 @@ class LocalStore:
             self._stock.failed(len(pictures))
             if isinstance(error, StoreFullError):
                 self._refused_bytes = size
+                self._condition.refused()
             raise
         self._refused_bytes = 0
 
@@ -170,6 +178,7 @@ class LocalStore:
                 if (waiting := self._waiting.get(picture_id)) is not None:
                     await self._run(partial(self._write, picture_id, *waiting))
                 self._failed.discard(picture_id)
+        self._condition.look()
 
     async def sweep(self) -> None:
         """See `ImageStore.sweep`. Nothing but our own files is touched."""

@@ -26,7 +26,7 @@ from obstore.store import AzureStore, GCSStore, S3Store
 
 from edge.images.condition import Condition
 from edge.images.retention import Entry, Retention
-from edge.images.stock import Stock
+from edge.images.stock import NO_ROOM, Stock
 from edge.images.store import (
     ID,
     TAG,
@@ -101,7 +101,7 @@ class ObjectStore:
 
     def __init__(self, remote: Remote, retention: Retention) -> None:
         self._remote = remote
-        self._condition = Condition()
+        self._condition = Condition(self._no_room)
         self._stock = Stock(partial(sweep, _Bucket(remote)), retention, lambda: dict(self._writing))
         self._refused_bytes = 0
         """What the last answer would have needed, if there was no room for it: until there is, the store is full."""
@@ -113,7 +113,11 @@ class ObjectStore:
     @property
     def writable(self) -> bool:
         """See `ImageStore.writable`."""
-        return self._condition.good and self._stock.fits(max(1, self._refused_bytes))
+        return self._condition.writable
+
+    def _no_room(self) -> str:
+        """Why there is none for what was refused last, or for any picture; empty where there is."""
+        return "" if self._stock.fits(max(1, self._refused_bytes)) else NO_ROOM
 
     @property
     def figures(self) -> StoreFigures:
@@ -132,6 +136,7 @@ class ObjectStore:
             self._stock.failed(len(pictures))
             if isinstance(error, StoreFullError):
                 self._refused_bytes = size
+                self._condition.refused()
             raise
 
     async def _put(self, picture_id: str, data: bytes) -> None:
@@ -213,6 +218,7 @@ class ObjectStore:
         """See `ImageStore.probe`."""
         with suppress(StoreError):  # noted, and logged when it is news
             await self._write(self._probe_key, b"", {})
+        self._condition.look()
 
     async def sweep(self) -> None:
         """See `ImageStore.sweep`. Nothing but our own objects is touched."""

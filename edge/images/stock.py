@@ -24,6 +24,7 @@ NO_ROOM_S = 30.0
 """When none could be made, that is not tried again for so long: what is there is too young to go, or cannot be seen."""
 BETWEEN_S = 1.0
 """From a sweep to the next that nobody waits for."""
+NO_ROOM = "pictures take all of static.max_bytes, and none may go yet"
 log = structlog.get_logger()
 
 
@@ -104,7 +105,7 @@ class Stock:
                     self._wanted_bytes = max(self._wanted_bytes, more_bytes)
                     await asyncio.wait({self._start()})
         if not self.fits(more_bytes):
-            raise StoreFullError("pictures take all of static.max_bytes, and none may go yet")
+            raise StoreFullError(NO_ROOM)
 
     def _may_make_room(self, more_bytes: int) -> bool:
         """Whether there is need, and any prospect."""

@@ -169,8 +169,10 @@ async def test_b69_full_picture_store(mesh: Service, disk_of: DiskOf, left_bytes
     ready = await mesh.until("/readyz", lambda ready: ready.status_code == 503, READYZ_S)
     assert ready.json()["picture_store_writable"] is False
     assert (await mesh.monitor()).status_code == 200, "workers are well: the store has its own alert"
+    assert (await mesh.edge.event("pictures_not_stored"))["problem"]
     disk.free()
     await mesh.until("/readyz", lambda ready: ready.status_code == 200)
+    await mesh.edge.event("pictures_stored_again")
     good.append(await mesh.measure(image))
     for answer in good:
         assert answer.code == 0

@@ -20,6 +20,7 @@ from edge.images.folder import Folder
 from edge.images.local import LocalStore
 from edge.images.retention import Retention
 from edge.images.store import ID, StoreError, StoreFullError, new_id
+from tests.e2e.small_disk import SmallDisk
 from tests.edge.rest import eventually
 
 HOUR_S = 3600.0
@@ -66,6 +67,47 @@ async def test_a_first_start_is_no_recovery_and_a_first_failure_is_told(tmp_path
     assert [line["event"] for line in said] == ["pictures_not_stored", "pictures_stored_again"]
     await good.close()
     await bad.close()
+
+
+async def test_a_full_disk_is_told_once_and_that_it_is_over(disk: SmallDisk) -> None:
+    """Refused before a byte of it is written: the log says so all the same, on a disk that is really full."""
+    store = LocalStore(disk.path / "pictures", Retention(10_000_000, 3600.0, 600.0))
+    await store.probe()
+    with structlog.testing.capture_logs() as said:
+        for _ in range(2):
+            disk.fill(leave_bytes=100_000)
+            await store.probe()
+            assert said == [], "a small picture still fits"
+            for _ in range(3):
+                with pytest.raises(StoreFullError):
+                    await put(store, an_id(), bytes(200_000))
+                await store.probe()
+            assert [line["event"] for line in said] == ["pictures_not_stored"]
+            assert said[0]["problem"] == "the disk is full"
+            await put(store, an_id(), b"small")
+            await eventually(lambda: store.figures.waiting == 0)
+            disk.free()
+            await store.probe()
+            await put(store, an_id(), bytes(200_000))
+            await eventually(lambda: store.figures.waiting == 0)
+            assert [line["event"] for line in said] == ["pictures_not_stored", "pictures_stored_again"]
+            said.clear()
+    await store.close()
+
+
+async def test_a_store_that_has_all_its_bytes_is_told(store: LocalStore) -> None:
+    name = an_id()
+    with structlog.testing.capture_logs() as said:
+        await put(store, name, bytes(9_000))
+        for _ in range(2):
+            with pytest.raises(StoreFullError):
+                await put(store, an_id(), bytes(2_000))
+        await store.remove([name])
+        await store.probe()
+    assert [(line["event"], line.get("problem")) for line in said] == [
+        ("pictures_not_stored", "pictures take all of static.max_bytes, and none may go yet"),
+        ("pictures_stored_again", None),
+    ]
 
 
 def test_ids_cannot_be_guessed() -> None:
