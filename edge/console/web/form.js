@@ -36,15 +36,19 @@ const FIELDS = {
   integer: (parameter) => numeric(parameter, "1"),
   region: (parameter, photo) => [
     h("label", { for: id(parameter) }, label(parameter)),
-    h("textarea", {
-      id: id(parameter),
-      name: parameter.name,
-      rows: 3,
-      spellcheck: "false",
-      placeholder: "[[x, y], …]",
-      "aria-describedby": `${id(parameter)}-help`,
-      on: { input: (event) => photo.readRegion(event.target.value) },
-    }),
+    h(
+      "textarea",
+      {
+        id: id(parameter),
+        name: parameter.name,
+        rows: 3,
+        spellcheck: "false",
+        placeholder: "[[x, y], …]",
+        "aria-describedby": `${id(parameter)}-help`,
+        on: { input: (event) => photo.readRegion(event.target.value) },
+      },
+      photo.regionText, // what a new field begins with; what is typed into it stays
+    ),
     help(parameter),
   ],
   file: (parameter) => [

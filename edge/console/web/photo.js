@@ -57,9 +57,13 @@ export class Photo {
     this.changed();
   }
 
+  get regionText() {
+    return this.region.length ? JSON.stringify(this.region) : "";
+  }
+
   writeRegion() {
     const field = document.getElementById("param-region");
-    if (field) field.value = this.region.length ? JSON.stringify(this.region) : "";
+    if (field) field.value = this.regionText;
   }
 
   draw(region) {

@@ -22,6 +22,7 @@ export class TryPage {
     this.progress = null;
     this.problem = "";
     this.wantsKey = kept.key !== "";
+    this.line = ""; // the call for a terminal, as it is shown
     this.closed = false;
     kept.photo.changed = () => this.render();
     this.learn();
@@ -54,6 +55,15 @@ export class TryPage {
       update(this.main, h("p", { class: "plain" }, this.problem || say("verdict.waiting")));
       return;
     }
+    this.show();
+    // Only now are the fields those of the call that is chosen: the line is made of them as they are sent.
+    const line = this.curlLine();
+    if (line === this.line) return;
+    this.line = line;
+    this.show();
+  }
+
+  show() {
     update(
       this.main,
       h("h1", { class: "page" }, say("try.title")),
@@ -100,9 +110,7 @@ export class TryPage {
 
   /** The fields as they are sent, without the photo: name and text, or name and file. */
   fields() {
-    const form = document.getElementById("try");
-    if (!form) return [];
-    const given = [...new FormData(form)].filter(([, value]) => (value instanceof File ? value.size : value !== ""));
+    const given = [...new FormData(document.getElementById("try"))].filter(([, value]) => (value instanceof File ? value.size : value !== ""));
     const names = new Map();
     for (const [name, value] of given) names.set(name, names.has(name) ? `${names.get(name)},${value}` : value);
     for (const { name, kind, default: byItself } of this.call.parameters) {
@@ -179,15 +187,18 @@ export class TryPage {
     );
   }
 
-  curlCard() {
+  curlLine() {
     const file = kept.photo.file?.name ?? "photo.jpg";
-    const line = curl(kept.tables.base_url, this.call, file, this.fields(), { withKey: this.wantsKey });
+    return curl(kept.tables.base_url, this.call, file, this.fields(), { withKey: this.wantsKey });
+  }
+
+  curlCard() {
     return h(
       "section",
       { class: "card", "data-key": "curl", "aria-labelledby": "curl-title" },
       h("h2", { id: "curl-title" }, say("answer.curl")),
-      h("pre", { class: "scroll", tabindex: "0", id: "curl" }, line),
-      h("p", {}, copyButton(line, "curl")),
+      h("pre", { class: "scroll", tabindex: "0", id: "curl" }, this.line),
+      h("p", {}, copyButton(this.line, "curl")),
     );
   }
 }

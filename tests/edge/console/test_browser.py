@@ -7,6 +7,7 @@ import hashlib
 import shlex
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from itertools import pairwise, permutations
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,74 @@ async def test_a_photo_is_measured_and_the_curl_beside_it_does_the_same(
         told, _ = await curl.communicate()
         assert b'"code":0' in told
         assert mesh.calls[0].message == mesh.calls[1].message
+
+
+RECORD = """() => {
+  window.sent = [];
+  window.fetch = async (_, { body }) => {
+    window.sent.push([...body].filter(([, value]) => !(value instanceof File)));
+    return new Response(JSON.stringify({ code: 0, message: "ok", request_id: `call ${window.sent.length}`, data: {} }));
+  };
+}"""
+"""Answers every call by itself and keeps what it was to send."""
+FILL_IN = """() => {
+  for (const field of document.querySelectorAll("#try fieldset :is(input, select, textarea)")) {
+    if (field.type === "file") continue;
+    if (field.type === "checkbox") { field.click(); continue; }
+    const values = { select: field.options?.[1].value, textarea: "[[1,2],[3,4],[5,6]]", input: field.min || "7" };
+    field.value = values[field.localName];
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+}"""
+"""Gives every parameter of the call that is shown another value than it has by itself."""
+
+
+async def test_the_curl_is_what_the_form_sends_whichever_call_was_shown_before(browser: Browser, rest: Rest) -> None:
+    async with visiting(browser, rest, "#try") as visitor:
+        page = visitor.page
+        await visitor.enter()
+        await page.set_input_files("#photo-file", PHOTO)
+        await page.evaluate(RECORD)
+        sent: list[list[list[str]]] = []
+
+        async def agrees(where: str) -> None:
+            words = shlex.split(await page.locator("#curl").inner_text())
+            printed = [word.split("=", 1) for flag, word in pairwise(words) if flag == "--form-string"]
+            await page.locator("#send").click()
+            await page.wait_for_function("seen => window.sent.length > seen", arg=len(sent))
+            sent.append(await page.evaluate("window.sent.at(-1)"))
+            assert printed == sent[-1], where
+
+        routes = await page.locator("#call option").evaluate_all("options => options.map(({ value }) => value)")
+        assert len(routes) == 7
+        filled_in = set()
+        for before, after in permutations(routes, 2):
+            await page.select_option("#call", before)
+            await page.evaluate(FILL_IN)
+            if before not in filled_in:
+                await agrees(f"{before}, filled in")
+                assert len(sent[-1]) > 0
+                filled_in.add(before)
+            await page.select_option("#call", after)
+            await agrees(f"{after} after {before}")
+
+
+async def test_a_region_stays_with_its_photo_while_other_calls_are_tried(browser: Browser, rest: Rest) -> None:
+    async with visiting(browser, rest, "#try") as visitor:
+        page = visitor.page
+        await visitor.enter()
+        await page.set_input_files("#photo-file", PHOTO)
+        call = page.get_by_label("Call", exact=True)
+        await call.select_option(label="Grow hair in a region")
+        for _ in range(3):
+            await page.locator("#region").press("Enter")
+        corners = await corners_of(page)
+        await call.select_option(label="Masks of parts")
+        await expect(page.locator("#curl")).not_to_contain_text("region=")
+        await call.select_option(label="Grow hair in a region")
+        await expect(page.locator("#corners")).to_have_text("3 corners")
+        assert await corners_of(page) == corners
+        await expect(page.locator("#curl")).to_contain_text("region=")
 
 
 async def test_where_keys_are_asked_for_the_page_asks_too_and_keeps_none(browser: Browser, rest: Rest) -> None:
