@@ -348,3 +348,46 @@ async def test_everybody_can_use_it_on_every_screen(browser: Browser, rest: Rest
         await page.get_by_label("Call", exact=True).select_option(label="Grow hair in a region")
         await expect(page.locator("#region")).to_be_visible()
         await is_usable("try")
+
+
+STICK_OUT = """() => {
+  const told = [];
+  if (document.documentElement.scrollWidth > innerWidth) told.push("the page scrolls sideways");
+  for (const part of document.querySelectorAll(".card :is(input, select, textarea, button, .button, p, img, svg)")) {
+    if (part.closest(".scroll, .unseen, table") || part.matches(".unseen")) continue;
+    const card = part.closest(".card").getBoundingClientRect();
+    const { left, right, width } = part.getBoundingClientRect();
+    if (width && (left < card.left || right > card.right)) told.push(part.id || part.className || part.localName);
+  }
+  return told;
+}"""
+"""What is wider than its place; tables and lines to copy scroll inside themselves."""
+
+
+@pytest.mark.parametrize("locale", ["en-US", "zh-CN"])
+async def test_nothing_sticks_out_on_the_smallest_screen(
+    browser: Browser, rest: Rest, mesh: FakeMesh, locale: str
+) -> None:
+    mesh.endpoints = (endpoint(stage="growing", in_flight_s=3.0, lacks={"growth": "dep_down:comfyui"}), EJECTED)
+    async with visiting(browser, rest, locale=locale, viewport={"width": 360, "height": 740}) as visitor:
+        page = visitor.page
+
+        async def fits(where: str) -> None:
+            for light in ("light", "dark"):
+                await page.emulate_media(color_scheme=light)
+                assert await page.evaluate(STICK_OUT) == [], (where, light)
+
+        await expect(page.get_by_role("textbox")).to_be_visible()
+        await fits("entrance")
+        await visitor.enter()
+        await expect(page.locator(f'[data-key="{EJECTED.target}"]')).to_be_visible()
+        await page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+        await fits("pool")
+        await page.goto(f"{visitor.origin}console#try")
+        await page.set_input_files("#photo-file", PHOTO)
+        await page.locator("#send").click()
+        await expect(page.locator("#answer").get_by_role("img")).to_be_visible()
+        for route in await page.locator("#call option").evaluate_all("options => options.map(({ value }) => value)"):
+            await page.select_option("#call", route)
+            await expect(page.locator("#curl")).to_contain_text(route)
+            await fits(route)
