@@ -37,6 +37,7 @@ async def take_in(exchange: Exchange, kind: type[P], limits: Limits) -> Intake[P
         parameters = validate(kind, given.parameters)
         if "image" not in given.files:
             raise ApiError("MISSING_PARAMETER", {"field": "image", "in_json": upload.in_json("image")})
+        await room.turn()
         photo = inspect(given.files["image"], limits)
         mask = inspect_mask(given.files["mask"], photo, limits) if "mask" in given.files else None
         return Intake(photo, mask, parameters)

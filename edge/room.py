@@ -65,9 +65,9 @@ class BodyRoom:
         self._room.take_bytes(count)
         self._taken += count
 
-    async def turn(self) -> None:
-        """To be awaited before each further piece of work on the body."""
-        await self._room.turns.take()
+    async def turn(self, pieces: int = 1) -> None:
+        """To be awaited before each further piece of work on the body, or so many that cannot be divided."""
+        await self._room.turns.take(pieces)
 
     def __enter__(self) -> Self:
         """Nothing is taken yet."""

@@ -133,6 +133,13 @@ TABLES: Mapping[str, Sequence[Row]] = {
             "BAD_MULTIPART",
         ),
         Row("keys of a JSON object", f"{upload.MAX_PARTS}", "", "BAD_JSON"),
+        Row(
+            "commas and opening brackets of a JSON body",
+            f"{upload.MAX_VALUES:,}",
+            "",
+            "BAD_JSON",
+            "Before it is parsed.",
+        ),
         Row("a parameter in a form", size(upload.MAX_FIELD_BYTES), "", "INVALID_PARAMETER"),
         Row(
             "of `/monitor/fault`",

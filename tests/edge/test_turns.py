@@ -51,6 +51,20 @@ async def test_one_alone_never_waits() -> None:
     await rounds.stop()
 
 
+async def test_what_counts_as_several_pieces_leaves_room_for_as_many_fewer() -> None:
+    turns, rounds = Turns(), Rounds()
+    seen: Counter[int] = Counter()
+
+    async def work() -> None:
+        await turns.take(PER_ROUND // 2)
+        seen[rounds.number] += 1
+
+    await asyncio.gather(*(work() for _ in range(20)), asyncio.wait_for(turns.take(PER_ROUND * 10), 10))
+    await rounds.stop()
+    assert sum(seen.values()) == 20
+    assert max(seen.values()) == 2
+
+
 async def test_who_gives_up_takes_nobody_elses_turn() -> None:
     turns = Turns()
     waiting = [asyncio.create_task(turns.take()) for _ in range(4 * PER_ROUND)]

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from starlette.datastructures import Headers
 from typing_extensions import override
 
-from edge import upload
+from edge import base64_text, upload
 from edge.errors import ApiError
-from edge.upload import ClientGoneError, Shape, Upload, decode_base64, read_body
+from edge.parameters import MAX_CORNERS
+from edge.upload import ClientGoneError, Shape, Upload, read_body
 
 Message = dict[str, Any]
 
@@ -31,12 +32,16 @@ class Alone:
     def take(self, count: int) -> None:
         pass
 
-    async def turn(self) -> None:
+    async def turn(self, pieces: int = 1) -> None:
         await asyncio.sleep(0)
 
 
 def parse(content_type: str, body: bytes, shape: Shape = PHOTO_ALONE) -> Upload:
     return asyncio.run(upload.parse(content_type, body, shape, Alone()))
+
+
+def decode(text: str) -> bytes:
+    return b"".join(base64_text.decoded(text))
 
 
 def reason_of(work: Callable[[], object]) -> str:
@@ -73,7 +78,7 @@ def test_every_dress_of_base64_gives_the_same_bytes(
     text = (base64.urlsafe_b64encode if url_safe else base64.b64encode)(data).decode()
     text = text if padded else text.rstrip("=")
     text = lines(text, width, end) if width else text
-    assert decode_base64(prefix + text + tail) == data
+    assert decode(prefix + text + tail) == data
 
 
 @given(data=st.binary(min_size=30, max_size=200), place=st.integers(0, 10_000), bad=st.sampled_from(" \t!é\x00,=%"))
@@ -81,14 +86,14 @@ def test_a_foreign_character_is_never_dropped(data: bytes, place: int, bad: str)
     text = base64.b64encode(data).decode().rstrip("=")
     place = 1 + place % (len(text) - 1)
     assume(bad != "=" or place < len(text) - 2)  # at the end it is padding
-    assert reason_of(lambda: decode_base64(text[:place] + bad + text[place + 1 :])) == "BAD_BASE64"
+    assert reason_of(lambda: decode(text[:place] + bad + text[place + 1 :])) == "BAD_BASE64"
 
 
 @given(data=st.binary(min_size=3, max_size=200))
 def test_plus_turned_into_a_blank_is_refused(data: bytes) -> None:
     text = base64.b64encode(b"\xff\xd8\xff\xfb\xef\xbe" + data).decode()
     assert "+" in text
-    assert reason_of(lambda: decode_base64(text.replace("+", " "))) == "BAD_BASE64"
+    assert reason_of(lambda: decode(text.replace("+", " "))) == "BAD_BASE64"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +110,7 @@ def test_plus_turned_into_a_blank_is_refused(data: bytes) -> None:
     ],
 )
 def test_what_is_wrong_with_base64_is_said(text: str, problem: str) -> None:
-    assert details_of(lambda: decode_base64(text), "BAD_BASE64") == {"problem": problem}
+    assert details_of(lambda: decode(text), "BAD_BASE64") == {"problem": problem}
 
 
 @pytest.mark.parametrize(
@@ -128,7 +133,7 @@ def test_what_is_wrong_with_base64_is_said(text: str, problem: str) -> None:
     ],
 )
 def test_damaged_base64_is_refused(text: str) -> None:
-    assert reason_of(lambda: decode_base64(text)) == "BAD_BASE64"
+    assert reason_of(lambda: decode(text)) == "BAD_BASE64"
 
 
 def form(*parts: tuple[str, bytes], boundary: str = "xyz", end: bytes = b"--\r\n") -> bytes:
@@ -275,6 +280,88 @@ async def test_a_body_made_to_keep_the_parser_busy_lets_others_have_their_turn(n
     parsing.exception()  # whatever came of it
 
 
+def in_json(text: str, **others: object) -> bytes:
+    return json.dumps({"image_base64": text, **others}).encode()
+
+
+PLAIN = base64.b64encode(bytes(range(256)) * 5000).decode()
+LONG_TEXTS = {"plain": PLAIN, "at 76": lines(PLAIN, 76, "\n"), "at 1": lines(PLAIN[:700_000], 1, "\n")}
+
+
+class Crowd(Alone):
+    """Everybody else: notes how many pieces were done at once, and in how many turns."""
+
+    def __init__(self) -> None:
+        self.turns: list[int] = []
+
+    async def turn(self, pieces: int = 1) -> None:
+        self.turns.append(pieces)
+
+
+@pytest.mark.parametrize("name", sorted(LONG_TEXTS))
+async def test_a_photo_in_json_lets_others_have_their_turn(name: str) -> None:
+    """Parsed in one go, which counts for as much as it is; decoded in pieces."""
+    body, crowd = in_json(LONG_TEXTS[name]), Crowd()
+    photo = (await upload.parse("application/json", body, PHOTO_ALONE, crowd)).files["image"]
+    assert photo == base64.b64decode(LONG_TEXTS[name])
+    parsing, *decoding = crowd.turns
+    assert parsing > len(body) // upload.SLICE_BYTES
+    assert len(decoding) > len(LONG_TEXTS[name]) // base64_text.PIECE_CHARACTERS
+
+
+@given(
+    data=st.binary(max_size=90),
+    url_safe=st.booleans(),
+    width=st.sampled_from([0, 1, 5, 76]),
+    end=st.sampled_from(["\n", "\r\n"]),
+    piece=st.integers(1, 130),
+    place=st.integers(0, 10_000),
+    bad=st.sampled_from(["", *" \t!é\x00,=%\n\r"]),
+)
+def test_where_a_text_is_cut_into_pieces_makes_no_difference(
+    data: bytes, url_safe: bool, width: int, end: str, piece: int, place: int, bad: str
+) -> None:
+    text = (base64.urlsafe_b64encode if url_safe else base64.b64encode)(data).decode()
+    text = lines(text, width, end) if width else text
+    place %= len(text) + 1
+    text = text[:place] + bad + text[place:]
+
+    def outcome() -> bytes | None:
+        try:
+            return decode(text)
+        except ApiError:
+            return None
+
+    whole = outcome()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base64_text, "PIECE_CHARACTERS", piece)
+        assert outcome() == whole
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"x": [{}] * 10_000},
+        {"x": dict.fromkeys(map(str, range(10_001)), 0)},
+        {"region": [[0]] * 10_000},
+        {"x": [[[[[]]]]] * 2500},
+    ],
+    ids=["objects", "one object", "lists", "nested"],
+)
+def test_json_of_a_great_many_values_is_refused_unparsed(
+    others: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edge.upload.orjson.loads", lambda _body: pytest.fail("parsed"))
+    body = in_json("AAAA", **others)
+    assert details_of(lambda: parse("application/json", body), "BAD_JSON") == {"max_values": 10_000}
+
+
+def test_the_longest_region_fits_in_json() -> None:
+    region = [[number, 0.5] for number in range(MAX_CORNERS)]
+    assert parse("application/json", in_json("AAAA", region=region)).parameters == {"region": region}
+    assert parse("application/json", in_json("AAAA", region=str(region))).parameters == {"region": str(region)}
+
+
 @pytest.mark.parametrize(
     ("body", "details"),
     [
@@ -295,8 +382,8 @@ def test_nothing_of_a_broken_text_is_in_its_refusal(before: str, after: str) -> 
 
 
 def test_json_with_more_keys_than_any_call_has() -> None:
-    body = json.dumps({f"key{number}": number for number in range(100_000)}).encode()
-    assert reason_of(lambda: parse("application/json", body)) == "BAD_JSON"
+    body = json.dumps({f"key{number}": number for number in range(100)}).encode()
+    assert details_of(lambda: parse("application/json", body), "BAD_JSON") == {"max_keys": 32}
 
 
 def test_base64_must_be_text() -> None:
@@ -366,8 +453,10 @@ async def test_a_body_that_comes_too_slowly(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(upload, "BODY_GRACE_S", 0.1)
     monkeypatch.setattr(upload, "BODY_MIN_BYTES_PER_S", 1000.0)
 
+    first = iter([0.0])
+
     async def drips() -> Message:
-        await asyncio.sleep(0.04)
+        await asyncio.sleep(next(first, 0.04))
         return chunk(bytes(20))
 
     with pytest.raises(ApiError) as caught:
