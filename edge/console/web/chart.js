@@ -29,9 +29,9 @@ export function chart(title, lines, { span_s, span, text }) {
   );
 }
 
-/** `150 / 480 ms` rather than the unit twice. */
+/** `150 / 480 ms` rather than the unit twice; what is no number, as the dash for none, has no unit. */
 function together(texts) {
-  const [unit, ...others] = texts.map((text) => text.replace(/^[\d.,]+/, ""));
+  const [unit, ...others] = texts.map((text) => /^[\d.,]+(.*)$/.exec(text)?.[1]);
   return others.length && unit && others.every((other) => other === unit)
     ? texts.map((text) => text.slice(0, -unit.length)).join(" / ") + unit
     : texts.join(" / ");

@@ -88,6 +88,24 @@ async def test_a_worker_that_dies_is_seen_without_touching_anything(
         await expect(page.locator("#verdict")).to_contain_text("/monitor answers 503")
 
 
+async def test_a_figure_without_data_is_a_dash_and_a_unit_is_said_once(browser: Browser, rest: Rest) -> None:
+    async with visiting(browser, rest) as visitor:
+        page = visitor.page
+        await visitor.enter()
+        latency = page.locator(".chart", has_text="Latency p50 / p95").locator("strong")
+        await expect(latency).to_have_text("— / —")
+        told = await page.evaluate(
+            """async () => {
+              const { chart } = await import("/console/chart.js");
+              const line = (value) => ({ tone: "plain", points: [{ age_s: 0, value }] });
+              const inWords = { span_s: 1, span: "", text: (ms) => `${ms} ms` };
+              const now = (pair) => chart("", pair.map(line), inWords).querySelector("strong").textContent;
+              return [[150, 480], [null, 480], [150, null]].map(now);
+            }"""
+        )
+        assert told == ["150 / 480 ms", "— / 480 ms", "150 ms / —"]
+
+
 async def test_a_drill_takes_a_second_word_and_ends_with_one(browser: Browser, rest: Rest) -> None:
     async with visiting(browser, rest) as visitor:
         page = visitor.page
