@@ -11,7 +11,8 @@ each free worker is wanted by whoever looks next; `uneven` has the clients of `b
 `throughput_ratio`: answers per second by three edges over those by one, medians of the rounds' ratios; the worst of the
 loads. `double_booked`: calls that a worker computed while it computed another one, by its own clock. `failed`: answers
 other than a result. `refused_busy_share`: attempts that came upon a slot which another edge had just taken, per answer
-of three edges; each costs a round trip and no place in the queue; the worst of the loads.
+of three edges; each costs a round trip and no place in the queue; the worst of the loads. `edge_call_ms`: processor
+time of one edge for one call with a photo of 1.5 MB and a picture of 4 MB, as a portrait of 2048 px has it.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+import psutil
 from rich.progress import Progress, TextColumn, TimeElapsedColumn
 
 from bench.harness import console, emit, table
@@ -40,6 +42,10 @@ CALL_S = 0.1
 WARM_S = 1.0
 LOADS: Mapping[str, tuple[int, ...]] = {"busy": (8, 8, 8), "even": (2, 2, 2), "uneven": (12, 6, 6)}
 """Clients of each edge; all of them are those of the one edge it is compared with."""
+PHOTO_BYTES, PICTURE_BYTES = 1_500_000, 4_000_000
+LARGE_CLIENTS = 4
+SMALL = photo(seconds=CALL_S)
+LARGE = photo(seconds=CALL_S, png_bytes=PICTURE_BYTES).ljust(PHOTO_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +70,10 @@ def refusals(records: Sequence[Record]) -> int:
     return sum(record.get("event") == "call" and record.get("reason") == "BUSY" for record in records)
 
 
-async def run(edges: Sequence[Service], clients: Sequence[int], seconds: float) -> Seen:
+async def run(edges: Sequence[Service], clients: Sequence[int], seconds: float, image: bytes = SMALL) -> Seen:
     """So many clients at each of these edges for so long."""
     workers = edges[0].workers
     known = [len(worker.records) for worker in workers]
-    image = photo(seconds=CALL_S)
     begun_s = time.perf_counter()
     tallies = await asyncio.gather(
         *(
@@ -84,6 +89,15 @@ async def run(edges: Sequence[Service], clients: Sequence[int], seconds: float) 
         failed=sum(tally.requests for tally in tallies) - answers,
         refused_busy=sum(refusals(worker.records[start:]) for worker, start in zip(workers, known, strict=True)),
     )
+
+
+async def edge_call_ms(edge: Service, seconds: float) -> float:
+    """Processor time of this edge for a call with pictures as large as real ones."""
+    process = psutil.Process(edge.edge.running.pid)
+    await run([edge], [LARGE_CLIENTS], WARM_S, LARGE)
+    before_s = sum(process.cpu_times()[:2])
+    seen = await run([edge], [LARGE_CLIENTS], seconds, LARGE)
+    return (sum(process.cpu_times()[:2]) - before_s) * 1000 / seen.answers
 
 
 async def start(stack: AsyncExitStack, folder: Path) -> list[Service]:
@@ -105,8 +119,8 @@ async def start(stack: AsyncExitStack, folder: Path) -> list[Service]:
 
 async def measure(
     rounds: int, seconds: float, folder: Path, progress: Progress
-) -> tuple[dict[str, list[tuple[Seen, Seen]]], int]:
-    """By load: one edge and three of every round. And how many calls were computed beside another."""
+) -> tuple[dict[str, list[tuple[Seen, Seen]]], int, float]:
+    """By load: one edge and three of every round; calls that were computed beside another; `edge_call_ms`."""
     seen: dict[str, list[tuple[Seen, Seen]]] = defaultdict(list)
     task = progress.add_task("starting", total=None)
     async with AsyncExitStack() as stack:
@@ -121,7 +135,9 @@ async def measure(
                         run(edges, clients, seconds) if several else run(edges[:1], [sum(clients)], seconds)
                     )
                 seen[name].append((pair[False], pair[True]))
-        return seen, sum(overlaps(worker.records) for worker in edges[0].workers)
+        progress.update(task, description="what a call costs an edge")
+        call_ms = await edge_call_ms(edges[0], seconds)
+        return seen, sum(overlaps(worker.records) for worker in edges[0].workers), call_ms
 
 
 def ratio(pairs: Sequence[tuple[Seen, Seen]]) -> float:
@@ -144,7 +160,7 @@ def main() -> None:
     rounds, seconds = (1, 3.0) if args.quick else (args.rounds, args.seconds)
     columns = (TextColumn("{task.description}"), TimeElapsedColumn())
     with tempfile.TemporaryDirectory() as name, Progress(*columns, console=console, transient=True) as progress:
-        seen, double_booked = asyncio.run(measure(rounds, seconds, Path(name), progress))
+        seen, double_booked, call_ms = asyncio.run(measure(rounds, seconds, Path(name), progress))
     rows = [
         [
             f"{name}: {'+'.join(map(str, LOADS[name]))} clients",
@@ -163,6 +179,7 @@ def main() -> None:
             "double_booked": double_booked,
             "failed": sum(run.failed for pairs in seen.values() for pair in pairs for run in pair),
             "refused_busy_share": max(map(busy_share, seen.values())),
+            "edge_call_ms": call_ms,
         }
     )
 

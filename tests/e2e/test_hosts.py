@@ -68,7 +68,7 @@ async def spread(folder: Path, *, edges: int, workers: int, delay_s: float = 0.0
 async def test_each_edge_judges_by_its_own_lines_and_no_client_sees_an_error(tmp_path: Path) -> None:
     """Between one edge and two workers frames vanish, to the first in one direction, to the second in the other.
 
-    Nothing is refused or reset, so only pings can tell; the other edge goes on using both. Mended, they are back when
+    Nothing is refused or reset, so only silence can tell; the other edge goes on using both. Mended, they are back when
     their cooldown is over, and no sooner.
     """
     async with spread(tmp_path, edges=2, workers=4) as site:
