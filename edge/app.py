@@ -10,7 +10,6 @@ from typing import Any, Protocol
 import structlog
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
-from fastapi_offline import FastAPIOffline
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -21,6 +20,7 @@ from edge.admin import Admin, SeenMesh
 from edge.api_keys import Access
 from edge.certificates import Certificates
 from edge.console.handlers import Console
+from edge.documentation import DocumentedApp, add_pages
 from edge.errors import FRAMEWORK_REASONS, ApiError
 from edge.exchange import PREFIX, ApiExchanges, Endpoint
 from edge.images import openapi as openapi_images
@@ -199,20 +199,9 @@ def _framework(settings: Settings, lifespan: Lifespan) -> FastAPI:
         "redirect_slashes": False,  # a redirect would be built from the Host header
         "exception_handlers": {HTTPException: _refuse},
     }
-    if not settings.docs.enabled:
-        return FastAPI(openapi_url=None, **options)
-    app = FastAPIOffline(redoc_url=None, **options)  # scripts and styles from here, not from a CDN
-    for route in app.routes:
-        if isinstance(route, APIRoute) and route.methods:
-            route.methods.add("HEAD")
-    generate = app.openapi
-
-    def document() -> dict[str, Any]:
-        whole = generate()
-        whole["components"] = openapi.components()
-        return whole
-
-    app.openapi = document  # type: ignore[method-assign]  # the framework's documented way
+    app = DocumentedApp(openapi_url=None, **options)
+    if settings.docs.enabled:
+        add_pages(app)
     return app
 
 

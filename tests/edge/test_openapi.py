@@ -271,6 +271,22 @@ async def test_documentation_can_be_asked_for_its_head(rest: Rest, path: str) ->
     assert (response.status_code, response.content) == (200, b"")
 
 
+@pytest.mark.parametrize("path", ["/docs", "/openapi.json"])
+async def test_documentation_is_made_once_and_kept_by_those_who_have_it(
+    rest: Rest, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It needs no token: whoever asks again and again costs the edge next to nothing."""
+    first = await rest.client.get(path)
+    for maker in ("openapi.components", "orjson.dumps", "get_swagger_ui_html"):
+        monkeypatch.setattr(f"edge.documentation.{maker}", lambda *_a, **_k: pytest.fail("made again"))
+    again = await rest.client.get(path)
+    assert (again.status_code, again.content) == (200, first.content)
+    kept = await rest.client.get(path, headers={"If-None-Match": first.headers["etag"]})
+    assert (kept.status_code, kept.content) == (304, b"")
+    other = await rest.client.get(path, headers={"If-None-Match": '"of another release"'})
+    assert (other.status_code, other.content) == (200, first.content)
+
+
 async def test_it_can_be_switched_off(tmp_path: Path, mesh: FakeMesh) -> None:
     async with serving(tmp_path, mesh, docs={"enabled": False}) as rest:
         for path in ("/docs", "/openapi.json", "/redoc", "/static-offline-docs/swagger-ui.css"):
