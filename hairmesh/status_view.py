@@ -236,19 +236,27 @@ def _in_flight(worker: Worker) -> Text:
 
 
 def _evidence(worker: Worker) -> Text:
-    """What its state rests on, how long ago that or what was decided since was, what a probe says that differs; of one
-    that serves also what it cannot do, and why.
+    """What its state rests on, since when or how long ago, or what was decided since; how long ago the last probe was,
+    and what it says that differs; of one that serves also what it cannot do, and why.
     """
-    evidence = worker["evidence"] or "not heard of yet"
+    evidence, serves = worker["evidence"] or "not heard of yet", worker["state"] == "SERVING"
+    probe = worker.get("last_probe") or {}
+    good = serves and probe.get("result") == "GOOD"
     parts: list[str | Text] = [evidence]
     if worker["history"]:
         last = worker["history"][0]
-        ago, what = f"{duration(last['age_s'])} ago", NO_CHANGE.sub("", last["what"])
-        parts.append(ago if what.endswith(evidence) else f"{ago}: {what}")
-    if worker["state"] == "SERVING":
+        passed, what = duration(last["age_s"]), NO_CHANGE.sub("", last["what"])
+        if not what.endswith(evidence):
+            parts.append(f"{passed} ago: {what}")
+        elif good and probe["evidence"] == evidence:  # the usual one: said by "online" and "probed"
+            parts = [f"online {passed}"]
+        else:
+            parts.append(f"online {passed}" if serves else f"{passed} ago")
+    if probe:
+        ago = f"{duration(probe['age_s'])} ago"
+        differs = probe["evidence"] != evidence and not good
+        parts.append(f"last probe {ago}: {probe['evidence'].removeprefix('probe: ')}" if differs else f"probed {ago}")
+    if serves:
         lacks = worker.get("lacks") or {}  # an edge of an older version does not tell
         parts += (Text(f"cannot {CANNOT.get(name, name)}: {why}", style="yellow") for name, why in lacks.items())
-    probe = worker.get("last_probe")
-    if probe and probe["evidence"] != evidence and (worker["state"], probe["result"]) != ("SERVING", "GOOD"):
-        parts.append(f"last probe {duration(probe['age_s'])} ago: {probe['evidence'].removeprefix('probe: ')}")
     return _joined(*parts)

@@ -311,7 +311,7 @@ def test_wide() -> None:
     assert names.split() == ["WORKER", "PRIORITY", "STATE", "CAUSE", "COOLDOWN", "IN", "FLIGHT", "EVIDENCE"]
     assert first.split()[:6] == ["192.0.2.11:50051", "primary", "SERVING", "0.3", "s", "parsing"]
     assert second.split()[:6] == ["192.0.2.12:50051", "primary", "EJECTED", "passive", "42", "s"]
-    assert first.endswith("  probe: SERVING · 24 h ago · cannot grow hair: dep_down:comfyui")
+    assert first.endswith("  online 24 h · probed 2.9 s ago · cannot grow hair: dep_down:comfyui")
     told = "call: DEADLINE_EXCEEDED · 18 s ago · last probe 0.6 s ago: UNAVAILABLE: connection refused"
     assert second.endswith(f"  {told}")
     assert names.index("STATE") == first.index("SERVING") == second.index("EJECTED")
@@ -350,15 +350,17 @@ def probed(said: str, **changes: Any) -> dict[str, Any]:
 
 
 def test_a_probe_that_says_something_else_is_shown_beside_what_the_state_rests_on() -> None:
-    history = [{"age_s": 18.0, "what": "EJECTED passive: call: ping timeout"}]
+    history = [{"age_s": 18.0, "what": "SERVING → EJECTED passive: call: ping timeout"}]
     gone = probed("probe: connection refused", history=history)
     same = probed("call: ping timeout", history=history)
-    serving_one = {**probed("probe: SERVING"), "state": "SERVING", "history": history, "lacks": {}}
+    serving_one = {**probed("probe: SERVING"), "state": "SERVING", "evidence": "call: OK", "lacks": {}}
+    serving_one["history"] = [{"age_s": 720.0, "what": "EJECTED → SERVING: call: OK"}]
     serving_one["last_probe"] = {**serving_one["last_probe"], "result": "GOOD"}
     first, second, third = drawn(View("u", pool(workers=[gone, same, serving_one])), 160)[-3:]
     assert first.endswith("  call: ping timeout · 18 s ago · last probe 0.8 s ago: connection refused")
-    assert second.endswith("  call: ping timeout · 18 s ago")
-    assert third.endswith("  call: ping timeout · 18 s ago"), "that it is SERVING by its probes too is no news"
+    assert second.endswith("  call: ping timeout · 18 s ago · probed 0.8 s ago")
+    told = "  call: OK · online 12 min · probed 0.8 s ago"
+    assert third.endswith(told), "that it is SERVING by its probes too is no news; that it is still probed is"
 
 
 @pytest.mark.parametrize("columns", [60, 80, 140])
@@ -423,7 +425,7 @@ def test_slots_of_others_and_calls_left_behind() -> None:
     assert "other edge decode" in text[-2]
     assert "primary, leaving" in text[-2]
     assert "70 s parsing left behind" in text[-1]
-    assert text[-1].endswith("probe: SERVING"), "without an age where nothing is remembered"
+    assert text[-1].endswith("  probe: SERVING · probed 2.9 s ago"), "how long is not known"
     unknown = {**worker, "state": "UNKNOWN", "evidence": "", "history": [], "last_probe": None}
     assert drawn(View("u", pool(unknown)), 160)[-1].endswith("not heard of yet")
 
