@@ -75,18 +75,25 @@ class Host:
             if _libc.unshare(_CLONE_NEWNET) != 0:
                 reason = os.strerror(ctypes.get_errno())
                 raise NoNamespacesError(f"network namespaces cannot be made here: {reason}")
-            self._namespace = _here()
             try:
-                self.cable = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
-            except OSError as error:
-                os.close(self._namespace)
-                raise NoNamespacesError(f"/dev/net/tun cannot be used here: {error.strerror}") from error
-            fcntl.ioctl(self.cable, _TUNSETIFF, struct.pack("16sH22x", _INTERFACE, _TAP | _NO_HEADER))
-            _set_up(b"lo")
-            _set_up(_INTERFACE, self.address)
+                self._namespace = _here()
+                self.cable = self._plug_in()
+            finally:
+                _enter(home)
         finally:
-            _enter(home)
             os.close(home)
+
+    def _plug_in(self) -> int:
+        """The interface of the namespace that this thread is in; our end of its cable."""
+        try:
+            cable = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            os.close(self._namespace)
+            raise NoNamespacesError(f"/dev/net/tun cannot be used here: {error.strerror}") from error
+        fcntl.ioctl(cable, _TUNSETIFF, struct.pack("16sH22x", _INTERFACE, _TAP | _NO_HEADER))
+        _set_up(b"lo")
+        _set_up(_INTERFACE, self.address)
+        return cable
 
     def __repr__(self) -> str:
         """Its address."""
