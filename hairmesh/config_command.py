@@ -9,15 +9,14 @@ from pathlib import Path
 
 from edge.settings import ConfigError, parse
 from hairmesh import config_file
-from hairmesh.config_schema import FILES, SIDES, SideMissingError, SideName, of, sections
-from hairmesh.config_words import keys, nearest, plain_name, section_text
+from hairmesh.config_complaints import NO_SUCH_KEY, marked_for
+from hairmesh.config_nodes import meant, names, plain_name, sections
+from hairmesh.config_schema import FILES, SIDES, SideMissingError, SideName, of
+from hairmesh.config_words import keys, section_text
 from hairmesh.plain import NAME_CHARACTERS, printable
 
 REFUSED_STATUS = 2
 """A file is refused, or there is no such key; the servers' own `--check` ends so too."""
-
-_MARKS: dict[str, SideName] = {"accept_passwords": "worker", "shared_password": "edge", "workers": "edge"}
-"""Keys that only one of the files has, and cannot do without."""
 
 
 class UnknownFileError(Exception):
@@ -59,9 +58,9 @@ def side_of(content: object) -> SideName:
     """Whose configuration it is; raises `UnknownFileError`."""
     if not isinstance(content, dict):
         raise UnknownFileError("must be a JSON object")
-    marked = {side for key, side in _MARKS.items() if key in content}
+    marked = marked_for(content)
     if len(marked) == 1:
-        return marked.pop()
+        return next(side for side in SIDES if side in marked)
     known = {side: len(content.keys() & of(side)["properties"].keys()) for side in _installed()}
     likely = [side for side in known if known[side] == max(known.values())]
     if len(likely) != 1 or not known[likely[0]]:
@@ -88,7 +87,7 @@ def _judge(path: Path) -> tuple[SideName, list[str]]:
     content = config_file.read(path)
     side = side_of(config_file.decode(content))
     of(side)  # says what to install before anything else fails for want of it
-    return side, [_with_a_guess(side, complaint) for complaint in _complaints(side, content)]
+    return side, _complaints(side, content)
 
 
 def _complaints(side: SideName, content: bytes) -> list[str]:
@@ -108,22 +107,6 @@ def _complaints(side: SideName, content: bytes) -> list[str]:
     return []
 
 
-def _with_a_guess(side: SideName, complaint: str) -> str:
-    place, colon, said = complaint.partition(": ")
-    if not colon or said != config_file.NO_SUCH_KEY:
-        return complaint
-    guesses = nearest(place, _names(side))
-    return f"{complaint}{_meant(guesses)}"
-
-
-def _names(side: SideName) -> list[str]:
-    return [name for name, _node in sections(of(side))] + [key.name for key in keys(side)]
-
-
-def _meant(guesses: list[str]) -> str:
-    return f"; did you mean {' or '.join(guesses)}?" if guesses else ""
-
-
 def _list() -> int:
     for side in _installed():
         print(f"{FILES[side]}\n")
@@ -137,8 +120,8 @@ def _list() -> int:
 def _explain(name: str) -> int:
     found = list(_found(name))
     if not found:
-        guesses = nearest(name, [known for side in _installed() for known in _names(side)])
-        return _no(f"{printable(name, NAME_CHARACTERS)}: {config_file.NO_SUCH_KEY}{_meant(guesses)}")
+        known = [each for side in _installed() for each in names(of(side))]
+        return _no(f"{printable(name, NAME_CHARACTERS)}: {NO_SUCH_KEY}{meant(name, known)}")
     print("\n\n".join(found))
     return 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from collections.abc import Iterable
 from itertools import islice
@@ -16,13 +17,27 @@ MAX_BYTES = 1024 * 1024
 MAX_COMPLAINTS = 20
 """So many of what is wrong with one file are told, one line each; then only how many more there are."""
 
-NO_SUCH_KEY = "there is no such key"
-WORDS = {
-    "extra_forbidden": NO_SUCH_KEY,
-    "unexpected_keyword_argument": NO_SUCH_KEY,
-    "missing": "must be given",
-}
-"""What edge and worker say instead of pydantic, by its type of error."""
+
+_BYTE_ORDER_MARK = "\ufeff"
+_YAML = re.compile(r"---|%YAML|[A-Za-z_][A-Za-z0-9_]*:(?:\s|$)")
+_COMMA_TOO_MANY = re.compile(r",\s*[]},]")
+_RUN_ON = re.compile(r"[0-9][A-Za-z%]")
+_BEGINS = (
+    (("//", "/*", "#"), "comments are not allowed"),
+    ("'", "single quotes, where JSON takes double ones"),
+    (("True", "False", "None"), "JSON has true, false and null"),
+)
+"""How what is no JSON begins, and what to say of it."""
+_SAID = (
+    ("Expecting ',' delimiter", "a comma is missing before it"),
+    ("Expecting ':' delimiter", "a colon is missing before it"),
+    ("Expecting property name", "a key stands in double quotes"),
+    ("Extra data", "something follows behind its end"),
+    ("Invalid control character", "a line break, or the like, inside of text"),
+    ("Invalid \\", "a backslash inside of text is written twice"),
+    ("", "neither text in double quotes nor a number, true, false, null, a list or an object"),
+)
+"""How the standard library's words begin, and ours; the first that fits."""
 
 
 class ConfigFileError(Exception):
@@ -53,11 +68,13 @@ def decode(text: str | bytes) -> object:
     A key that stands twice in one object is refused: whichever counted, half of the readers would see the other.
     """
     try:
-        return json.loads(text if isinstance(text, str) else text.decode(), object_pairs_hook=_once_each)
+        whole = text if isinstance(text, str) else text.decode()
     except UnicodeDecodeError:
         raise ConfigFileError("not JSON: not UTF-8") from None
+    try:
+        return json.loads(whole, object_pairs_hook=_once_each)
     except json.JSONDecodeError as error:
-        raise ConfigFileError(f"not JSON: line {error.lineno}, column {error.colno}") from None
+        raise ConfigFileError(_why_no_json(whole, error)) from None
     except (ValueError, RecursionError):  # thousands of digits, or of brackets
         raise ConfigFileError("not JSON that could be a configuration") from None
 
@@ -73,6 +90,27 @@ def complaints(found: Iterable[str]) -> list[str]:
 def _unwaiting(path: str, flags: int) -> int:
     """Open without waiting for somebody to write into a named pipe."""
     return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _why_no_json(text: str, error: json.JSONDecodeError) -> str:
+    """What people take for JSON, or forget in it, named by what stands where it ended, and where."""
+    if not text.strip():
+        return "the file is empty"
+    if text.startswith(_BYTE_ORDER_MARK):
+        return "not JSON: begins with a byte order mark: save it as UTF-8 without one"
+    before, here = text[: error.pos].rstrip(), text[error.pos :].lstrip()
+    if not before and _YAML.match(here):
+        cause = "this looks like YAML"
+    elif not here or error.msg.startswith("Unterminated string"):
+        cause = "cut off: what begins before is not closed"
+    elif _COMMA_TOO_MANY.match(before[-1:] + here) or _COMMA_TOO_MANY.match(here):
+        cause = "a comma with nothing behind it"
+    elif _RUN_ON.fullmatch(text[error.pos - 1 : error.pos + 1]):
+        cause = "a unit, or text without quotes"
+    else:
+        cause = next((words for begins, words in _BEGINS if here.startswith(begins)), "")
+        cause = cause or next(words for begins, words in _SAID if error.msg.startswith(begins))
+    return f"not JSON: line {error.lineno}, column {error.colno}: {cause}"
 
 
 def _once_each(pairs: list[tuple[str, object]]) -> dict[str, object]:

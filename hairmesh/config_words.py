@@ -6,18 +6,14 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
 
-from hairmesh.config_schema import FILES, Effect, Schema, SideName, leaves, number_in, of
+from hairmesh.config_nodes import Schema, leaves, number_in
+from hairmesh.config_schema import FILES, Effect, SideName, of
 
 EFFECTS: dict[Effect, str] = {"live": "in force at once", "restart": "in force after a restart"}
 """What becomes of a changed value while its server runs."""
 _BOUNDS = {"exclusiveMinimum": "above", "minimum": "at least", "maximum": "at most"}
 _TYPES = {"integer": "whole number", "number": "number", "boolean": "true or false", "null": "null", "object": "object"}
-_PLACE_IN_LIST = re.compile(r"\.\d+(?=\.|$)")
-MAX_GUESSES = 3
-A_SLIP = 0.85
-"""How alike two names are (`difflib`'s ratio) of which one is the other with a letter or two wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,23 +91,3 @@ def section_text(side: SideName, name: str, node: Schema) -> str:
     inner = "\n".join(f"  {name}.{key}" for key, _node in leaves(node))
     change = f"A change is {EFFECTS[node['x-takes-effect']]}."
     return f"{name} in {FILES[side]}: a section\n{change}\n\n{node['description']}\n\n{inner}"
-
-
-def plain_name(place: str) -> str:
-    """The key's name where a complaint gives a place: `api_keys.0.name` is `api_keys[].name`."""
-    return _PLACE_IN_LIST.sub("[]", place)
-
-
-def nearest(name: str, known: list[str]) -> list[str]:
-    """Keys that may have been meant, by what is surest: the same word in another section, a slip in the whole name, a
-    slip in the word itself, anything like it.
-    """
-    plain = plain_name(name)
-    last = plain.rpartition(".")[2]
-    by_word = {key.rpartition(".")[2]: key for key in reversed(known)}
-    return (
-        [key for key in known if key.rpartition(".")[2] == last]
-        or get_close_matches(plain, known, n=1, cutoff=A_SLIP)
-        or [by_word[word] for word in get_close_matches(last, by_word, n=MAX_GUESSES, cutoff=A_SLIP)]
-        or get_close_matches(plain, known, n=MAX_GUESSES)
-    )[:MAX_GUESSES]

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from edge.settings.access import Tls
 from edge.settings.whole import Settings
-from hairmesh import config_file, pem
+from hairmesh import config_complaints, config_file, config_nodes, pem
 
 
 class ConfigError(Exception):
@@ -39,6 +39,8 @@ def parse(text: bytes) -> Settings:
         raise ConfigError(str(error)) from None
     if not isinstance(content, dict):
         raise ConfigError("must be a JSON object")
+    if mistaken := config_complaints.wrong_side("edge", content):
+        raise ConfigError(mistaken)
     try:
         return Settings.model_validate_json(text, strict=True)
     except ValidationError as error:
@@ -57,11 +59,13 @@ def parse(text: bytes) -> Settings:
 def _complaints(error: ValidationError) -> tuple[list[str], set[str]]:
     """What is wrong, and the keys of the file that are so by themselves."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
-    return [_complaint(**item) for item in found], {str(item["loc"][0]) for item in found if item["loc"]}
+    schema = config_nodes.plain(Settings.model_json_schema())
+    told = [_complaint(schema, item["type"], item["loc"], item["msg"]) for item in found]
+    return told, {str(item["loc"][0]) for item in found if item["loc"]}
 
 
-def _complaint(*, type: str, loc: tuple[int | str, ...], msg: str, **_: object) -> str:  # noqa: A002  (pydantic's name)
-    message = config_file.WORDS.get(type, msg.removeprefix("Value error, "))
+def _complaint(schema: config_nodes.Schema, kind: str, loc: tuple[int | str, ...], said: str) -> str:
+    message = config_complaints.in_words(schema, kind, loc, said)
     place = ".".join(map(str, loc))
     # The pool and channel sections name their setting themselves.
     return message if not place or message.startswith(f"{place.partition('.')[0]}") else f"{place}: {message}"

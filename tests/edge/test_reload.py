@@ -169,7 +169,7 @@ async def test_the_pool_hears_of_workers_password_and_tls(watched: Watched, tmp_
         (text(admin_tokens=["SENTINEL"]), "admin_tokens.0: must have at least 16 characters"),
         (text(workers=[]), "workers: at least one is needed"),
         (text()[:-30], "not JSON: line 1"),
-        ("", "not JSON"),
+        ("", "the file is empty"),
         (None, "No such file"),
     ],
 )

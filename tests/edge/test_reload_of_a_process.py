@@ -117,7 +117,7 @@ def wrong(**changes: Any) -> Callable[[Path], None]:
 SPOILED: dict[str, tuple[Callable[[Path], None], str]] = {
     "bad value": (wrong(limits={"max_pixels": 0}), "limits.max_pixels: "),
     "empty password": (wrong(shared_password=""), "shared_password: "),
-    "empty": (lambda path: in_place(path, ""), "not JSON"),
+    "empty": (lambda path: in_place(path, ""), "the file is empty"),
     "deleted": (Path.unlink, "No such file"),
     "half": (without_its_end, "not JSON"),
 }

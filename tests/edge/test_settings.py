@@ -206,7 +206,7 @@ def test_an_empty_password() -> None:
     [
         (b'{"workers": ["127', "not JSON: line 1"),
         (b"[]", "must be a JSON object"),
-        (b"", "not JSON"),
+        (b"", "the file is empty"),
         (b"\xff", "not JSON"),
     ],
 )

@@ -17,7 +17,8 @@ import edge.settings
 import worker.settings
 from edge.reload import TAKES_EFFECT
 from hairmesh import config_command, config_schema
-from hairmesh.config_schema import FILES, SIDES, SideMissingError, SideName, leaves, number_in, of
+from hairmesh.config_nodes import leaves, number_in
+from hairmesh.config_schema import FILES, SIDES, SideMissingError, SideName, of
 from hairmesh.config_words import keys
 from scripts import config_docs
 
@@ -63,7 +64,7 @@ def names_of(section: Any) -> Iterator[str]:
 def test_every_key_has_a_meaning_and_every_number_a_unit(side: SideName) -> None:
     for name, node in leaves(of(side)):
         assert node.get("description"), f"{name}: say below the field what it means"
-        assert not number_in(node) or node.get("x-unit"), f"{name}: give hairmesh.config_schema.UNITS its unit"
+        assert not number_in(node) or node.get("x-unit"), f"{name}: give hairmesh.config_nodes.UNITS its unit"
 
 
 @pytest.mark.parametrize("side", SIDES)
@@ -184,7 +185,7 @@ def test_check_from_a_shell_names_every_complaint_of_every_file(files: dict[Side
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "not JSON"),
+        ("", "the file is empty"),
         ('{"shared_password": "SENTINEL', "not JSON"),
         ("[]", "must be a JSON object"),
         ("{}", "neither a configuration of the edge nor of a worker"),

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import socket
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import edge.settings
+import worker.settings
 from edge.settings import ConfigError
 from edge.settings import parse as edge_parse
 from edge.settings import read as edge_read
+from hairmesh.config_complaints import PATTERNS, UNITS_IN_WORDS
 from hairmesh.config_file import MAX_BYTES, ConfigFileError, complaints, decode
+from hairmesh.config_nodes import UNITS
 from worker.settings import SettingsError
 from worker.settings import parse as worker_parse
 from worker.settings import read as worker_read
@@ -108,10 +114,33 @@ def test_a_key_that_stands_twice_in_the_environment() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "not JSON: line 1, column 1"),
-        ('{"a":\n1', "not JSON: line 2, column 2"),
+        ("", "the file is empty"),
+        (" \n", "the file is empty"),
+        ("\ufeff{}", "not JSON: begins with a byte order mark: save it as UTF-8 without one"),
         (b"\xff", "not JSON: not UTF-8"),
-        ("\ufeff{}", "not JSON: line 1, column 1"),
+        ('{"a":\n1', "not JSON: line 2, column 2: cut off: what begins before is not closed"),
+        ('{"a": "x', "not JSON: line 1, column 7: cut off: what begins before is not closed"),
+        ("// words\n{}", "not JSON: line 1, column 1: comments are not allowed"),
+        ('{"a": 1, # words\n"b": 2}', "not JSON: line 1, column 10: comments are not allowed"),
+        ('{"a": 1 /* words */}', "not JSON: line 1, column 9: comments are not allowed"),
+        ("listen: 127.0.0.1:1\nworkers:\n", "not JSON: line 1, column 1: this looks like YAML"),
+        ("---\na: 1", "not JSON: line 1, column 1: this looks like YAML"),
+        ('{"a": 1,}', "not JSON: line 1, column 9: a comma with nothing behind it"),
+        ('{"a": [1,\n]}', "not JSON: line 2, column 1: a comma with nothing behind it"),
+        ("{'a': 1}", "not JSON: line 1, column 2: single quotes, where JSON takes double ones"),
+        ('{"a": 8s}', "not JSON: line 1, column 8: a unit, or text without quotes"),
+        ('{"a": True}', "not JSON: line 1, column 7: JSON has true, false and null"),
+        ('{"a": 1\n "b": 2}', "not JSON: line 2, column 2: a comma is missing before it"),
+        ('{"a" 1}', "not JSON: line 1, column 6: a colon is missing before it"),
+        ("{a: 1}", "not JSON: line 1, column 2: a key stands in double quotes"),
+        ("{} {}", "not JSON: line 1, column 4: something follows behind its end"),
+        ('{"a": "x\n"}', "not JSON: line 1, column 9: a line break, or the like, inside of text"),
+        (r'{"a": "C:\x"}', "not JSON: line 1, column 10: a backslash inside of text is written twice"),
+        (
+            '{"a": SENTINEL}',
+            "not JSON: line 1, column 7: neither text in double quotes nor a number, true, false, null, a list or an"
+            " object",
+        ),
         ("[" * 100_000, "not JSON that could be a configuration"),
         ("1" * 5_000, "not JSON that could be a configuration"),
     ],
@@ -120,6 +149,93 @@ def test_what_is_no_json(text: str | bytes, words: str) -> None:
     with pytest.raises(ConfigFileError) as caught:
         decode(text)
     assert str(caught.value) == words
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "words"),
+    [
+        (
+            at_edge,
+            WORKER + ', "health": {}, "drain_delay_seconds": 3}',
+            "this is a worker's configuration, and an edge's",
+        ),
+        (at_worker, EDGE + ', "dispatch": {}}', "this is an edge's configuration, and a worker's"),
+    ],
+)
+def test_the_other_sides_file_is_named_and_nothing_else(parse: Parse, text: str, words: str) -> None:
+    with pytest.raises((ConfigError, SettingsError)) as caught:
+        parse(text)
+    assert str(caught.value).removeprefix("w.json: ").startswith(words)
+    assert "no such key" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "words"),
+    [
+        (at_edge, EDGE + ', "dispach": {}}', "dispach: there is no such key; did you mean dispatch?"),
+        (at_worker, WORKER + ', "helth": {}}', "helth: there is no such key; did you mean health?"),
+        (at_worker, WORKER + ', "zzz": {}}', "zzz: there is no such key"),
+    ],
+)
+def test_the_key_that_was_meant(parse: Parse, text: str, words: str) -> None:
+    with pytest.raises((ConfigError, SettingsError)) as caught:
+        parse(text)
+    assert str(caught.value).removeprefix("w.json: ") == words
+
+
+S_NUMBER = "must be a number of seconds"
+
+
+@pytest.mark.parametrize(
+    ("parse", "value", "words"),
+    [
+        (at_edge, '"health_check": {"interval_seconds": "8s"}', "health_check.interval_seconds: " + S_NUMBER),
+        (at_edge, '"limits": {"max_body_bytes": "2MiB"}', "limits.max_body_bytes: must be a whole number of bytes"),
+        (at_edge, '"admin_tokens": "a"', 'admin_tokens: must be a list: ["...", "..."]'),
+        (at_edge, '"api_keys": {}', 'api_keys: must be a list of objects: [{"...": ...}]'),
+        (at_edge, '"docs": true', 'docs: must be an object: {"...": ...}'),
+        (at_edge, '"docs": {"enabled": "SENTINEL"}', "docs.enabled: must be true or false, without quotes"),
+        (
+            at_edge,
+            '"api_keys": [{"name": "a", "sha256": "SENTINEL"}]',
+            "api_keys.0.sha256: must be the 64 hexadecimal digits of a SHA-256, small letters",
+        ),
+        (at_worker, '"device": "SENTINEL"', "device: must be one of auto, cpu, cuda"),
+        (at_worker, '"health": {"min_free_gb": "0.5"}', "health.min_free_gb: must be a number of GiB, at least 0"),
+        (at_worker, '"health": {"check_deps": "yes"}', "health.check_deps: must be true or false, without quotes"),
+        (
+            at_worker,
+            '"health": {"stall_after_seconds": {"parsing": "3"}}',
+            "health.stall_after_seconds.parsing: " + S_NUMBER,
+        ),
+        (at_worker, '"drain_delay_seconds": "3"', "drain_delay_seconds: " + S_NUMBER),
+        (at_worker, r'"listen": "\ud800"', "configuration: not JSON that could be a configuration"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_refused_in_words_with_its_unit(parse: Parse, value: str, words: str) -> None:
+    """No word of the library that found it, and not the value."""
+    start = EDGE if parse is at_edge else WORKER
+    with pytest.raises((ConfigError, SettingsError)) as caught:
+        parse(f"{start}, {value}}}")
+    said = str(caught.value).removeprefix("w.json: ")
+    assert said.startswith(words)
+    assert not {"SENTINEL", "Input", "tuple", "array", "valid"} & set(said.split())
+
+
+def test_what_is_out_of_bounds_is_told_the_bounds_and_not_how_numbers_are_written() -> None:
+    with pytest.raises(ConfigError) as caught:
+        at_edge(EDGE + ', "local_vision": {"max_waiting": -1}}')
+    assert str(caught.value) == "local_vision.max_waiting: must be a whole number of calls, at least 0, at most 1000"
+
+
+def test_every_pattern_and_unit_has_words() -> None:
+    """What people are told of a key never is a regular expression, nor a unit by its sign alone."""
+    schemas = (edge.settings.Settings.model_json_schema(), worker.settings.Settings.model_json_schema())
+    found = {match for schema in schemas for match in re.findall(r'"pattern": "([^"]+)"', json.dumps(schema))}
+    assert found == set(PATTERNS)
+    assert {unit for unit in UNITS.values() if unit not in UNITS_IN_WORDS} == {
+        *("bytes", "GiB", "pixels", "probes", "calls", "requests", "connections", "attempts", "files")
+    }
 
 
 def test_no_flood_of_complaints() -> None:

@@ -71,4 +71,4 @@ def test_the_environment_counts(tmp_path: Path) -> None:
 def test_what_is_wrong_in_the_file_is_said_line_by_line(tmp_path: Path) -> None:
     status, _said, complaints = judged(tmp_path / "w.json", helth={}, device="gpu")
     assert status == 2
-    assert complaints == ["device: Input should be 'auto', 'cpu' or 'cuda'", "helth: there is no such key"]
+    assert complaints == ["device: must be one of auto, cpu, cuda", "helth: there is no such key; did you mean health?"]

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from hairmesh import config_file, pem
+from hairmesh import config_complaints, config_file, config_nodes, pem
 from worker.settings.values import Section
 from worker.settings.whole import Settings
 
 DEFAULT_CONFIG = Path("worker_config.json")
+_SAID: Mapping[str, TypeAdapter[float] | TypeAdapter[bool]] = {
+    "number": TypeAdapter(float),
+    "boolean": TypeAdapter(bool),
+}
+"""By the type of a key in the schema: how the text of its variable is read."""
 
 
 class SettingsError(Exception):
@@ -32,21 +39,35 @@ def load(path: Path | None, environ: Mapping[str, str], *, listen: str | None = 
 
 
 def parse(text: str, environ: Mapping[str, str], *, listen: str | None = None, origin: str) -> Settings:
-    """`load` for a text that was read already; `origin` names it in errors."""
+    """`load` for a text that was read already; `origin` names it in errors.
+
+    Kinds are strict, in the file and in what a variable holds as JSON. A variable that should be a number, or true or
+    false, is text like all others, and taken for what it says.
+    """
     values = _decoded(text, origin)
     if not isinstance(values, dict):
         raise SettingsError("must be a JSON object", origin=origin)
-    for keys, name in variables():
-        if name in environ:
-            _put(values, keys, _from_environment(name, environ[name]))
+    if mistaken := config_complaints.wrong_side("worker", values):
+        raise SettingsError(mistaken, origin=origin)
+    given = {keys: (name, environ[name]) for keys, name in variables() if name in environ}
+    schema = _schema() if given else {}
+    for keys, (name, value) in given.items():
+        _put(values, keys, _from_environment(name, value, config_nodes.at(schema, keys) or {}))
     if listen is not None:
         values["listen"] = listen
     try:
-        return Settings.model_validate(values)
+        return Settings.model_validate_json(json.dumps(values), strict=True)
     except ValidationError as error:
-        found = error.errors(include_input=False, include_url=False)
-        complaints = config_file.complaints(_in_words(**problem) for problem in found)
+        found = error.errors(include_input=False, include_url=False, include_context=False)
+        schema = _schema()
+        complaints = config_file.complaints(
+            _complaint(schema, problem["type"], problem["loc"], problem["msg"]) for problem in found
+        )
         raise SettingsError(*complaints, origin=origin) from None
+
+
+def _schema() -> config_nodes.Schema:
+    return config_nodes.plain(Settings.model_json_schema())
 
 
 def permissions_warning(path: Path) -> str:
@@ -84,11 +105,14 @@ def variables() -> Iterator[tuple[tuple[str, ...], str]]:
             yield (key,), key.upper()
 
 
-def _from_environment(name: str, text: str) -> object:
-    """Lists, objects and null as JSON, everything else as it stands."""
-    if not text.startswith(("[", "{")) and text != "null":
-        return text
-    return _decoded(text, f"environment {name}")
+def _from_environment(name: str, text: str, node: config_nodes.Schema) -> object:
+    """Lists, objects and null as JSON, numbers and true or false as they are said, everything else as it stands."""
+    if text.startswith(("[", "{")) or text == "null":
+        return _decoded(text, f"environment {name}")
+    if said := _SAID.get(node.get("type", "")):
+        with suppress(ValidationError):  # of another kind: told like any other wrong value
+            return said.validate_python(text)
+    return text
 
 
 def _put(values: dict[str, object], keys: tuple[str, ...], value: object) -> None:
@@ -99,6 +123,6 @@ def _put(values: dict[str, object], keys: tuple[str, ...], value: object) -> Non
         target[keys[-1]] = value
 
 
-def _in_words(*, type: str, loc: tuple[int | str, ...], msg: str, **_: object) -> str:  # noqa: A002  (pydantic's name)
-    place = ".".join(str(part) for part in loc) or "configuration"
-    return f"{place}: {config_file.WORDS.get(type, msg.removeprefix('Value error, '))}"
+def _complaint(schema: config_nodes.Schema, kind: str, loc: tuple[int | str, ...], said: str) -> str:
+    place = ".".join(map(str, loc)) or "configuration"
+    return f"{place}: {config_complaints.in_words(schema, kind, loc, said)}"
