@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from hairmesh.child import StackError, console_script
+from hairmesh.child import Child, StackError, console_script
 from hairmesh.client import MEASURE_ROUTE
 from hairmesh.client.plain import Client
 from hairmesh.demo_inputs import studio_portrait
@@ -17,6 +18,8 @@ from hairmesh.stack import Stack, ends_on_signals, write_private
 from hairmesh.wire import ANALYZE_SERVICE, TOKEN_KEY
 
 CHECK_S = 0.5
+RESTART_AFTER_S = 10.0
+"""Long enough to see in the pool what a worker that is gone looks like."""
 
 
 def run(out: Path, *, workers: int, tls: bool = False) -> int:
@@ -56,16 +59,17 @@ class Service:
             self._stack.wait_online(client, len(self._stack.workers))
         self._portrait.write_bytes(studio_portrait())
         write_private(self._grpc_header, f"{TOKEN_KEY}: {self._stack.token}\n")
-        write_private(self._contact, json.dumps(self._contact_details(), indent=2) + "\n")
+        self._write_contact()
         self._greet()
+        keeper = Keeper(self._stack.workers, self._say)
         while True:
             self._stack.edge.check_running()
-            for worker in self._stack.workers:
-                if worker.has_ended():
-                    again = f"{_short(worker.program)} --config {_short(worker.config_path)}"
-                    self._say(f"{worker.name} ({worker.address}) is gone. To start it again: {again}")
-                    worker.process = None
+            if keeper.look(time.monotonic()):
+                self._write_contact()
             time.sleep(CHECK_S)
+
+    def _write_contact(self) -> None:
+        write_private(self._contact, json.dumps(self._contact_details(), indent=2) + "\n")
 
     def _contact_details(self) -> dict[str, object]:
         return {
@@ -74,7 +78,10 @@ class Service:
             "token": self._stack.token,
             "admin_token": self._stack.admin_token,
             "edge_pid": self._stack.edge.pid,
-            "workers": [{"address": worker.address, "pid": worker.pid} for worker in self._stack.workers],
+            "workers": [
+                {"address": worker.address, "pid": worker.process and worker.process.pid}
+                for worker in self._stack.workers
+            ],
         }
 
     def _greet(self) -> None:
@@ -123,6 +130,33 @@ class Service:
         self._grpc_header.unlink(missing_ok=True)
         for complaint in self._stack.stop():
             self._say(f"serve: {complaint}")
+
+
+class Keeper:
+    """Starts workers again that have ended: as children of this process they end with it, however they were started."""
+
+    def __init__(self, workers: Sequence[Child], say: Callable[[str], None]) -> None:
+        self._workers = workers
+        self._say = say
+        self._due_s: dict[str, float] = {}
+        """By the name of a worker that is down: when it is to be started, monotonic."""
+
+    def look(self, now_s: float) -> bool:
+        """Once more; whether one ended or was started since."""
+        changed = False
+        for worker in self._workers:
+            if worker.has_ended():
+                worker.process = None
+                self._due_s[worker.name] = now_s + RESTART_AFTER_S
+                self._say(f"{worker.name} ({worker.address}) is gone; it is started again in {RESTART_AFTER_S:.0f} s")
+            elif self._due_s.get(worker.name, now_s + 1) <= now_s:
+                del self._due_s[worker.name]
+                worker.start()
+                self._say(f"{worker.name} ({worker.address}) is started again (pid {worker.pid})")
+            else:
+                continue
+            changed = True
+        return changed
 
 
 def _short(path: Path) -> str:

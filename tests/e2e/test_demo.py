@@ -90,6 +90,22 @@ def run_printed(pattern: str, text: str) -> dict[str, Any]:
     return dict(json.loads(subprocess.run(shell, cwd=ROOT, capture_output=True, check=True).stdout))
 
 
+def killed_and_back(contact: Path, serve: subprocess.Popen[bytes]) -> dict[str, Any]:
+    """Kill the only worker and wait until it runs and serves again; what `contact` tells of it then."""
+    told = json.loads(contact.read_text())
+    (before,) = told["workers"]
+    os.kill(before["pid"], signal.SIGKILL)
+    until_s = time.monotonic() + 120
+    while True:
+        (worker,) = json.loads(contact.read_text())["workers"]
+        online = httpx.get(f"{told['url']}/monitor", trust_env=False).json().get("workers_healthy")
+        if worker["pid"] not in (None, before["pid"]) and online == 1:
+            return dict(worker)
+        assert serve.poll() is None
+        assert time.monotonic() < until_s, (worker, online)
+        time.sleep(0.2)
+
+
 @pytest.mark.skipif(shutil.which("curl") is None, reason="one of the printed lines is for curl")
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 def test_serve_until_interrupted(tmp_path: Path, *, tls: bool) -> None:
@@ -128,6 +144,8 @@ def test_serve_until_interrupted(tmp_path: Path, *, tls: bool) -> None:
             for pid in (told["edge_pid"], worker["pid"]):
                 assert told["token"] not in " ".join(psutil.Process(pid).cmdline())
                 assert told["token"] not in psutil.Process(pid).environ().values()
+            if not tls:
+                worker = killed_and_back(contact, process)
         finally:
             process.send_signal(signal.SIGINT)
             process.wait(timeout=60)
