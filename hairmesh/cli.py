@@ -190,7 +190,8 @@ def serve(
     A worker that ends is started again after 10 s: kill one and look. An edge that ends ends it all.
 
     While it runs, `serve.json` in the output folder (readable by you alone) holds `url`, `token`, `admin_token`,
-    `edge_pid` and `workers` (`address`, `pid`: null while it is down) for scripts; with `--tls` also `authority`, the file to trust.
+    `edge_pid` and `workers` (`address`, `pid`: null while it is down) for scripts; with `--tls` also `authority`, the
+    file to trust.
     """
     from hairmesh import serve as service
 
