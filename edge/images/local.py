@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeVar
 
 import structlog
 
-from edge.images.apart import sweep_apart
+from edge.images.apart import sweep_folder
 from edge.images.condition import Condition
 from edge.images.folder import Folder, file_name
 from edge.images.retention import Retention
@@ -65,7 +65,7 @@ class LocalStore:
         self._failed: set[str] = set()
         """Those of `_waiting` whose write failed after they had been promised."""
         self._threads = Threads(THREADS, "pictures")
-        self._stock = Stock(partial(sweep_apart, path), retention, self._written)
+        self._stock = Stock(partial(sweep_folder, path), retention, self._written)
 
     @property
     def writable(self) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.images.apart import sweep_apart
+from edge.images.apart import sweep_apart, sweep_folder
 from edge.images.folder import file_name
 from edge.images.retention import Retention, Why
 from edge.images.store import new_id
@@ -66,3 +66,15 @@ def test_a_process_that_fails_is_an_error_and_no_empty_store(
     monkeypatch.setattr("edge.images.apart._MODULE", (sys.executable, "-c", program))
     with pytest.raises(OSError, match=problem):
         sweep_apart(tmp_path, order(300))
+
+
+def test_a_few_pictures_are_not_worth_a_process_many_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("edge.images.apart.MANY", 3)
+    monkeypatch.setattr("edge.images.apart._MODULE", (sys.executable, "-c", "raise SystemExit('it was started')"))
+    for _ in range(3):
+        made(tmp_path, 73 * HOUR_S)
+    assert sweep_folder(tmp_path, order(300)).removed == {Why.OLD: 3}
+    for _ in range(4):
+        made(tmp_path, 73 * HOUR_S)
+    with pytest.raises(ChildProcessError, match="it was started"):
+        sweep_folder(tmp_path, order(300))
