@@ -103,6 +103,13 @@ class LocalStore:
             raise
         self._refused_bytes = 0
 
+    async def _make_refused_room(self) -> None:
+        """So that it is not left to the next answer, which may never come where `/readyz` keeps it away."""
+        if self._refused_bytes:
+            await self._stock.make_room(self._refused_bytes)
+            if not self._no_room():
+                self._refused_bytes = 0
+
     def _promise(self, picture_id: str, data: bytes, began_s: float) -> bool:
         """Accept a picture that will be written; False where it has to be written first."""
         if self._shared or not self._condition.good or self._waiting_bytes() + len(data) > MAX_WAITING_BYTES:
@@ -178,6 +185,7 @@ class LocalStore:
                 if (waiting := self._waiting.get(picture_id)) is not None:
                     await self._run(partial(self._write, picture_id, *waiting))
                 self._failed.discard(picture_id)
+            await self._make_refused_room()
         self._condition.look()
 
     async def sweep(self) -> None:

@@ -218,6 +218,9 @@ class ObjectStore:
         """See `ImageStore.probe`."""
         with suppress(StoreError):  # noted, and logged when it is news
             await self._write(self._probe_key, b"", {})
+            if self._refused_bytes:  # not left to the next answer, which may never come where `/readyz` keeps it away
+                await self._stock.make_room(self._refused_bytes)
+                self._refused_bytes = 0
         self._condition.look()
 
     async def sweep(self) -> None:

@@ -95,7 +95,7 @@ class ImageStore(Protocol):
         """
 
     async def probe(self) -> None:
-        """See whether pictures can be stored; try again what could not be."""
+        """See whether pictures can be stored; try again what could not be, and make the room that there was not."""
 
     async def sweep(self) -> None:
         """Remove what is too old, and the oldest where there is too much; count what is left."""
