@@ -2,6 +2,10 @@
 
 Neither uvicorn nor its parser bounds the head of a request, and neither waits for it with a clock: a header without an
 end filled memory and held the loop. Nothing of this costs a request whose head arrives in one piece more than 2 µs.
+
+One request at a time: uvicorn would queue whatever is sent behind one without end, and know only the last of them when
+its client leaves. Here nothing behind a request is taken before its answer is out, so that its queue stays empty and
+`cycle` is the one that runs. A server may do so (RFC 9112, 9.3.2), and no client of today sends ahead.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+import httptools
 import orjson
 from starlette.types import Message
 from typing_extensions import override
@@ -49,7 +54,7 @@ _LOG.setLevel(logging.ERROR)
 """uvicorn warns of every request that is none, and strangers would fill the log. They are counted instead: `Closed`."""
 
 
-class HeadTooLargeError(Exception):
+class NotTakenError(Exception):
     """Carried through the parser: what it is fed goes no further."""
 
 
@@ -77,6 +82,8 @@ class Connection(HttpToolsProtocol):
         self._verdict = Closed.BAD_REQUEST
         """What a fault of the parser means."""
         self._refused = False
+        self._deaf = False
+        """Whether what still comes is dropped."""
         self._head_timer: asyncio.TimerHandle | None = None
         self._reading_timer: asyncio.TimerHandle | None = None
         self.url = b""
@@ -111,19 +118,20 @@ class Connection(HttpToolsProtocol):
     @override
     def data_received(self, data: bytes) -> None:
         self._spent += len(data)
-        if self._refused:
+        if self._deaf:
             if self._spent > LINGER_BYTES:
                 self.transport.abort()
             return
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError:
+            self._reject(self._verdict)
+            return
         if self._spent > (MAX_FRAMING_BYTES if self._in_body else MAX_HEAD_BYTES):
-            self._refuse(Closed.BAD_REQUEST if self._in_body else Closed.HEAD_TOO_LARGE)
+            self._reject(Closed.BAD_REQUEST if self._in_body else Closed.HEAD_TOO_LARGE)
         elif self._head_timer is None and not self._is_serving:
             self._await_head()
-
-    @override
-    def send_400_response(self, msg: str) -> None:
-        self._refuse(self._verdict)
 
     @override
     def pause_writing(self) -> None:
@@ -141,11 +149,17 @@ class Connection(HttpToolsProtocol):
     # What the parser calls.
 
     @override
+    def on_message_begin(self) -> None:
+        if self._is_serving:
+            raise NotTakenError
+        super().on_message_begin()
+
+    @override
     def on_headers_complete(self) -> None:
         size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
         if size > MAX_HEAD_BYTES or len(self.headers) > MAX_HEADERS:
             self._verdict = Closed.HEAD_TOO_LARGE
-            raise HeadTooLargeError
+            raise NotTakenError
         self._in_body, self._spent = True, 0
         if self._head_timer is not None:
             self._head_timer.cancel()
@@ -166,8 +180,9 @@ class Connection(HttpToolsProtocol):
     @override
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if not self._is_serving:
-            self._crowd.waits(self)
+        self._crowd.waits(self)
+        if self._deaf and not self.transport.is_closing():
+            self._linger()
 
     # Our own.
 
@@ -196,13 +211,22 @@ class Connection(HttpToolsProtocol):
         else:
             self._await_reading()
 
+    def _reject(self, why: Closed) -> None:
+        """What came is not taken. Where it stands behind a request that is being served, its answer is not touched:
+        it is given to its end, and then the connection closes.
+        """
+        if self._in_body or not self._is_serving:
+            self._refuse(why)
+            return
+        self._deaf, self._spent = True, 0
+        self._crowd.closed[Closed.SENT_AHEAD] += 1
+
     def _refuse(self, why: Closed) -> None:
         """Answer, take what is still being sent, so that the answer is seen, and close."""
         if self._refused:
             return
-        self._refused = True
+        self._refused = self._deaf = True
         self._crowd.closed[why] += 1
-        self._unset_keepalive_if_required()
         began = self._is_serving and self.cycle.response_started
         if self._is_serving:  # what it asked for before is not to be answered any more
             self.cycle.disconnected = True
@@ -213,11 +237,24 @@ class Connection(HttpToolsProtocol):
         self.flow.resume_reading()
         self._spent = 0
         self.transport.write(self._refusal(why))
+        self._linger()
+
+    def _linger(self) -> None:
+        """Close, but not in the face of a client that still sends: the system would reset the connection, and the
+        client may never see its answer.
+        """
+        self._unset_keepalive_if_required()
         if self.transport.can_write_eof():
             self.transport.write_eof()
         if self._head_timer is not None:
             self._head_timer.cancel()
-        self._head_timer = self.loop.call_later(LINGER_S, self.transport.abort)
+        self._head_timer = self.loop.call_later(LINGER_S, self._leave)
+
+    def _leave(self) -> None:
+        if self.transport.get_write_buffer_size():  # it still reads; whether fast enough, another timer sees to
+            self._head_timer = self.loop.call_later(LINGER_S, self._leave)
+        else:
+            self.transport.abort()
 
     def _refusal(self, why: Closed) -> bytes:
         """The whole answer: the envelope under `/api/`, the short form elsewhere."""

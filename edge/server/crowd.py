@@ -24,6 +24,8 @@ class Closed(StrEnum):
     """A request's head, or the rest of a body that nobody wanted, did not come in time."""
     NOT_READING = "not_reading"
     """The client did not take its answer."""
+    SENT_AHEAD = "sent_ahead"
+    """Something came behind a request before its answer was out."""
     CROWDED_OUT = "crowded_out"
     """Others needed the room."""
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -14,33 +13,12 @@ import pytest
 from edge.server import connection
 from edge.server.crowd import RESERVED, Closed, Crowd
 from tests.edge.rest import MEASURE, PHOTO, FakeMesh, Rest, eventually, serving
+from tests.edge.server.conftest import Dial
 
 MONITOR = b"GET /monitor HTTP/1.1\r\nHost: x\r\n"
 CALL = f"POST {MEASURE} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n".encode()
 CHUNKED = CALL + b"Transfer-Encoding: chunked\r\n\r\n"
 FEW = 8
-
-
-Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-Dial = Callable[[Rest, bytes], Awaitable[Ends]]
-
-
-@pytest.fixture
-async def dial() -> AsyncIterator[Dial]:
-    """Connections of their own with bytes sent as they are, closed in the end."""
-    writers = []
-
-    async def open_one(rest: Rest, request: bytes) -> Ends:
-        reader, writer = await asyncio.open_connection("127.0.0.1", rest.port)
-        writers.append(writer)
-        writer.write(request)
-        return reader, writer
-
-    yield open_one
-    for writer in writers:
-        writer.close()
-        with contextlib.suppress(ConnectionError):
-            await writer.wait_closed()
 
 
 def crowd_of(rest: Rest) -> Crowd:
