@@ -14,7 +14,7 @@ from edge.upstream.channel import ChannelSecurityError, check_password, is_loopb
 from hairmesh import wire
 
 ADMIN_TOKEN_MIN_CHARACTERS = 16
-"""Shorter ones can be guessed by trying: nothing counts the tries."""
+"""Shorter ones can be guessed in time, although wrong ones are counted and slowed down (`edge/secrets.py`)."""
 
 
 def _check_password(password: SecretStr) -> SecretStr:

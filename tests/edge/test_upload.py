@@ -298,6 +298,17 @@ class Crowd(Alone):
         self.turns.append(pieces)
 
 
+async def test_a_body_is_read_in_turns() -> None:
+    """One for each further piece: whoever sends the most at once waits like all others."""
+    pieces, crowd = iter(range(4, -1, -1)), Crowd()
+
+    async def receive() -> Message:
+        return chunk(b"x" * 65_536, more=next(pieces) > 0)
+
+    assert len(await read_body(receive, Headers({}), 1_000_000, crowd)) == 5 * 65_536
+    assert crowd.turns == [1] * 4
+
+
 @pytest.mark.parametrize("name", sorted(LONG_TEXTS))
 async def test_a_photo_in_json_lets_others_have_their_turn(name: str) -> None:
     """Parsed in one go, which counts for as much as it is; decoded in pieces."""

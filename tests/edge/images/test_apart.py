@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import select
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -47,6 +49,35 @@ def test_what_the_system_refuses_is_said_as_it_would_be_here(tmp_path: Path) -> 
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError):
         sweep_apart(tmp_path / "file", order(300))
+
+
+_AN_EDGE = """
+import subprocess, sys
+from pathlib import Path
+from edge.images import apart
+from edge.images.retention import Retention
+from edge.images.sweep import Order
+
+def run(command, **_options):  # the order comes from the test, and never ends
+    sweeping = subprocess.Popen(command, stdin=sys.stdin)
+    print(sweeping.pid, flush=True)
+    sweeping.wait()
+
+subprocess.run = run
+apart.sweep_apart(Path(sys.argv[1]), Order(Retention(1, 1.0, 1.0), 0.0, 0, frozenset()))
+"""
+
+
+def test_an_edge_that_is_killed_leaves_no_sweep_behind(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _AN_EDGE, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as edge:
+        assert edge.stdout is not None
+        sweeping = os.pidfd_open(int(edge.stdout.readline()))
+        edge.kill()
+        ended, _, _ = select.select([sweeping], [], [], 30)  # else it waits for its order, whose other end is held here
+        os.close(sweeping)
+        assert ended
 
 
 @pytest.mark.parametrize(

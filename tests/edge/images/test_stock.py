@@ -85,6 +85,21 @@ async def test_whoever_comes_during_a_sweep_gets_one_that_knows_of_them(shelf: F
     assert stock.bytes == sum(entry.bytes for entry in shelf.entries.values())
 
 
+async def test_what_comes_and_goes_during_a_sweep_is_counted(shelf: FakeShelf, stock: Stock) -> None:
+    """It has seen none of that: without it `static.max_bytes` would be overrun until the next one."""
+    shelf.add(10, 300)
+    shelf.gate.clear()
+    sweeping = asyncio.create_task(stock.sweep())
+    await asyncio.to_thread(shelf.walking.wait, 20)
+    stock.add(400)
+    stock.add(50)
+    stock.drop(1, 50)
+    shelf.gate.set()
+    await sweeping
+    assert (stock.bytes, stock.figures().count) == (700, 2)
+    assert not stock.fits(301)
+
+
 async def test_where_none_may_go_that_is_not_looked_at_again_for_every_picture(shelf: FakeShelf, stock: Stock) -> None:
     shelf.add(10, 900)
     await stock.sweep()
