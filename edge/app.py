@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from typing import Any, Protocol
@@ -112,7 +113,7 @@ def create_app(
 
     app = _framework(settings, lifespan)
     room = Room(in_force)
-    crowd = Crowd()
+    crowd = Crowd(lambda: in_force.settings.limits, time.monotonic)
     app.state.room, app.state.crowd = room, crowd  # for the server: see `edge.command`
     picture_url = f"{settings.picture_base_url}{serve.PATH}"
     calls = Calls(mesh, store, in_force, picture_url, comment_every_s)

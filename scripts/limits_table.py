@@ -63,8 +63,9 @@ TABLES: Mapping[str, Sequence[Row]] = {
             "open at once",
             f"{LIMITS.max_connections:,} and {crowd.RESERVED} more",
             "limits.max_connections",
-            beyond="The one that has waited the longest for a request is closed. A new one always comes in: it may be "
-            "one of alerting.",
+            beyond="The one that has waited the longest for a request is closed; where none waits, one that has its "
+            "refusal, then the one that takes its answer the most slowly, then the one whose request came last. A new "
+            "one always comes in: it may be one of alerting.",
         ),
         Row(
             "requests under `/api/` at once",
@@ -79,6 +80,13 @@ TABLES: Mapping[str, Sequence[Row]] = {
             "an answer that the client does not take",
             f"{size(connection.NOT_READING_BYTES)} in {seconds(connection.NOT_READING_S)} at least",
             beyond="It is closed.",
+        ),
+        Row(
+            "answers that clients have not taken, together",
+            size(LIMITS.max_sending_bytes),
+            "limits.max_sending_bytes",
+            beyond="The connection that takes its own the most slowly is closed. What the system's buffers took does "
+            "not count, nor up to 64 KiB of each connection.",
         ),
     ),
     "Before the body": (

@@ -95,6 +95,11 @@ class Connection(HttpToolsProtocol):
         return self._refused or (self._is_serving and LINGERS in self.cycle.scope["state"])
 
     @property
+    def unread_bytes(self) -> int:
+        """Of its answers, that the system's buffers have not taken."""
+        return self.transport.get_write_buffer_size()
+
+    @property
     def _is_serving(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
@@ -103,7 +108,7 @@ class Connection(HttpToolsProtocol):
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._crowd.came(self, self._room.max_connections)
+        self._crowd.came(self)
         self._await_head()
 
     @override
@@ -138,10 +143,12 @@ class Connection(HttpToolsProtocol):
         super().pause_writing()
         if self._reading_timer is None:
             self._await_reading()
+        self._crowd.fills(self)
 
     @override
     def resume_writing(self) -> None:
         super().resume_writing()
+        self._crowd.drained(self)
         if self._reading_timer is not None:
             self._reading_timer.cancel()
             self._reading_timer = None

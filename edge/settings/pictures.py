@@ -26,9 +26,13 @@ class Limits(Section):
     """Formats that are read beside JPEG, PNG and WebP."""
     max_uploading_bytes: PositiveInt = 268_435_456
     """All request bodies together while they arrive and are taken apart; what finds no room is answered 1007 BUSY."""
+    max_sending_bytes: Annotated[int, Field(ge=16_777_216)] = 268_435_456
+    """All answers together that clients have not taken yet; beyond it whoever takes its own the most slowly is cut
+    off."""
     max_connections: Annotated[int, Field(ge=8, le=100_000)] = 1000
     """Of clients, and requests under `/api/` at once. Beyond it connections without a request are closed, the idlest
-    first, and requests under `/api/` are answered 1007 BUSY; probes and `/monitor` always come in."""
+    first, then those that take their answers the most slowly, and requests under `/api/` are answered 1007 BUSY; probes
+    and `/monitor` always come in."""
 
     @model_validator(mode="after")
     def _check_room(self) -> Self:
