@@ -80,7 +80,7 @@ if [ "$python" != .venv/bin/python ]; then
   python=.venv/bin/python
 fi
 if ! "$python" scripts/installed.py packages; then
-  say "installing $(grep -c == requirements.lock) pinned packages into .venv (2 GB on disk with a CPU build of torch; minutes, the first time)"
+  say "installing $(grep -c == requirements.lock) pinned packages into .venv (3 GB on disk with a CPU build of torch; minutes, the first time)"
   "$python" -m pip install --disable-pip-version-check -r requirements.lock
 fi
 if ! "$python" scripts/installed.py project; then

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import httpx
 import pytest
+
+from hairmesh.stack import free_ports
 
 ROOT = Path(__file__).parent.parent
 ENGLISH, CHINESE = ((ROOT / name).read_text() for name in ("README.md", "README.zh-CN.md"))
@@ -63,3 +72,40 @@ def test_the_picture_of_each_is_there() -> None:
     for page in (ENGLISH, CHINESE):
         (picture,) = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", page)
         assert (ROOT / picture).stat().st_size > 10_000
+
+
+@pytest.mark.models
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="a line is for openssl")
+def test_running_it_line_by_line(tmp_path: Path) -> None:
+    """From an empty folder to a worker that is online, by the lines of the page alone."""
+    section = ENGLISH.partition("## Running it")[2].partition("\n## ")[0]
+    lines = [line.strip() for line in code(section)]
+    for port, free in zip(("28187", "8080"), ports := free_ports(2), strict=True):
+        lines = [line.replace(port, str(free)) for line in lines]
+    (tmp_path / ".venv").symlink_to(Path(sys.executable).parent.parent)
+    *before, worker, edge = lines
+    subprocess.run(["bash", "-euo", "pipefail", "-c", "\n".join(before)], cwd=tmp_path, check=True, timeout=60)
+    environment = {**os.environ, "HEALTH_MIN_FREE_GB": "0"}  # what is free here is no matter of the page
+    started = [
+        subprocess.Popen(shlex.split(line), cwd=tmp_path, env=environment, stderr=subprocess.PIPE)
+        for line in (worker, edge)
+    ]
+    try:
+        until_s = time.monotonic() + 120
+        while monitored(ports[1]) != 1:
+            ended = [each.communicate()[1].decode() for each in started if each.poll() is not None]
+            assert not ended
+            assert time.monotonic() < until_s
+            time.sleep(0.2)
+    finally:
+        for each in reversed(started):
+            each.terminate()
+            each.communicate(timeout=60)
+
+
+def monitored(port: int) -> int | None:
+    """How many workers are online by an edge; None while it does not answer."""
+    try:
+        return int(httpx.get(f"http://127.0.0.1:{port}/monitor", trust_env=False).json()["workers_healthy"])
+    except httpx.TransportError:
+        return None

@@ -22,6 +22,7 @@ from hairmesh.child import console_script
 from hairmesh.demo_calls import PAGE, PICTURES
 
 ROOT = Path(__file__).parent.parent.parent
+FIRST_PAGE = (ROOT / "README.md").read_text()
 DEMO_TIMEOUT_S = 240
 """The demonstration takes half a minute; a machine that does something else beside it takes longer."""
 
@@ -90,6 +91,14 @@ def run_printed(pattern: str, text: str) -> dict[str, Any]:
     return dict(json.loads(subprocess.run(shell, cwd=ROOT, capture_output=True, check=True).stdout))
 
 
+def figures(answer: str) -> dict[str, float]:
+    """Those that the first page shows of an answer: of its scale, its trichion and its upper third."""
+    upper = answer.partition('"upper": ')[2]
+    where = {"mm_per_px": answer, "fit_pct": answer, "x_px": answer.partition('"trichion": ')[2]}
+    where |= {"y_px": where["x_px"], "px": upper, "mm": upper, "low": upper, "high": upper, "ratio": upper}
+    return {name: float(re.findall(rf'"{name}": (-?[\d.]+)', text)[0]) for name, text in where.items()}
+
+
 def killed_and_back(contact: Path, serve: subprocess.Popen[bytes]) -> dict[str, Any]:
     """Kill the only worker and wait until it runs and serves again; what `contact` tells of it then."""
     told = json.loads(contact.read_text())
@@ -136,7 +145,9 @@ def test_serve_until_interrupted(tmp_path: Path, *, tls: bool) -> None:
                 verify=verify,
             )
             assert drill.status_code == 200
-            assert run_printed(r"^  (curl .*)$", log.read_text())["code"] == 0
+            measured = run_printed(r"^  (curl .*)$", log.read_text())
+            assert measured["code"] == 0
+            assert figures(json.dumps(measured["data"])) == pytest.approx(figures(FIRST_PAGE), rel=1e-2)
             described = run_printed(r"^  (\(printf .*\n .*)$", log.read_text())
             assert described["scale"]["source"] == "SCALE_SOURCE_IRIS"
             seen = [str(console_script("hairmesh")), "status", "--once", "--out", str(tmp_path)]
