@@ -129,7 +129,7 @@ class Connection(HttpToolsProtocol):
             return
         self._unset_keepalive_if_required()
         try:
-            self.parser.feed_data(data)
+            self._feed(data)
         except httptools.HttpParserError:
             self._reject(self._verdict)
             return
@@ -167,6 +167,10 @@ class Connection(HttpToolsProtocol):
         if size > MAX_HEAD_BYTES or len(self.headers) > MAX_HEADERS:
             self._verdict = Closed.HEAD_TOO_LARGE
             raise NotTakenError
+        if self.parser.should_upgrade():
+            if self.parser.get_method() == b"CONNECT":  # an upgrade to the parser, and nobody's proxy here
+                raise NotTakenError
+            return
         self._in_body, self._spent = True, 0
         if self._head_timer is not None:
             self._head_timer.cancel()
@@ -181,6 +185,8 @@ class Connection(HttpToolsProtocol):
 
     @override
     def on_message_complete(self) -> None:
+        if self.parser.should_upgrade():
+            return
         self._in_body, self._spent = False, 0
         super().on_message_complete()
 
@@ -196,6 +202,24 @@ class Connection(HttpToolsProtocol):
     def give_way(self) -> None:
         """Be gone at once."""
         self.transport.abort()
+
+    def _feed(self, data: bytes) -> None:
+        """Feed the parser; raises `HttpParserError`.
+
+        Who would like to go on in another protocol is served in this one (RFC 9110, 7.8): Java's client and curl ask so
+        for HTTP/2. The parser takes the body for that protocol and cannot be told otherwise, so a fresh one is fed the
+        same head without the wish.
+        """
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            (body_at,) = upgrade.args
+            version = self.parser.get_http_version().encode()
+            lines = [b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, version)]
+            lines += [b"%s: %s" % header for header in self.headers if header[0] != b"upgrade"]
+            self.parser = httptools.HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn's own
+            self.parser.feed_data(b"\r\n".join([*lines, b"", b""]) + data[body_at:])
 
     def _await_head(self) -> None:
         self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self._head_is_late)
