@@ -156,7 +156,7 @@ async def test_a_photo_is_measured_and_the_curl_beside_it_does_the_same(
 RECORD = """() => {
   window.sent = [];
   window.fetch = async (_, { body }) => {
-    window.sent.push([...body].filter(([, value]) => !(value instanceof File)));
+    window.sent.push([...body].map(([name, value]) => [name, value instanceof File ? "a file" : value]));
     return new Response(JSON.stringify({ code: 0, message: "ok", request_id: `call ${window.sent.length}`, data: {} }));
   };
 }"""
@@ -183,7 +183,11 @@ async def test_the_curl_is_what_the_form_sends_whichever_call_was_shown_before(b
 
         async def agrees(where: str) -> None:
             words = shlex.split(await page.locator("#curl").inner_text())
-            printed = [word.split("=", 1) for flag, word in pairwise(words) if flag == "--form-string"]
+            printed = [
+                [word.partition("=")[0], "a file" if flag == "-F" else word.partition("=")[2]]
+                for flag, word in pairwise(words)
+                if flag in {"-F", "--form-string"}
+            ]
             await page.locator("#send").click()
             await page.wait_for_function("seen => window.sent.length > seen", arg=len(sent))
             sent.append(await page.evaluate("window.sent.at(-1)"))
@@ -195,9 +199,11 @@ async def test_the_curl_is_what_the_form_sends_whichever_call_was_shown_before(b
         for before, after in permutations(routes, 2):
             await page.select_option("#call", before)
             await page.evaluate(FILL_IN)
+            for file in await page.locator("#try fieldset input[type=file]").all():
+                await file.set_input_files(PHOTO)
             if before not in filled_in:
                 await agrees(f"{before}, filled in")
-                assert len(sent[-1]) > 0
+                assert len(sent[-1]) > 1
                 filled_in.add(before)
             await page.select_option("#call", after)
             await agrees(f"{after} after {before}")
@@ -285,7 +291,7 @@ async def test_a_region_is_drawn_by_mouse_and_keyboard_and_its_progress_told(
 
 
 async def test_a_photo_beyond_the_limit_can_be_made_smaller_here(browser: Browser, rest: Rest, mesh: FakeMesh) -> None:
-    rest.write_config(limits={"max_body_bytes": 60_000})
+    rest.write_config(limits={"max_body_bytes": 70_000})
     noise = picture("PNG", (2400, 1200)) + bytes(70_000)
     async with visiting(browser, rest, "#try") as visitor:
         page = visitor.page
@@ -293,7 +299,7 @@ async def test_a_photo_beyond_the_limit_can_be_made_smaller_here(browser: Browse
         await page.set_input_files(
             "#photo-file", {**PHOTO, "name": "large.png", "mimeType": "image/png", "buffer": noise}
         )
-        await expect(page.get_by_role("alert").filter(has_text="the limit is 60 kB")).to_be_visible()
+        await expect(page.get_by_role("alert").filter(has_text="the limit is 70 kB")).to_be_visible()
         await page.get_by_role("button", name="Reduce it").click()
         await visitor.sees("2,048 × 1,024 px")
         await page.get_by_role("button", name="Send").click()
@@ -401,6 +407,9 @@ async def test_nothing_sticks_out_on_the_smallest_screen(
         await expect(page.locator(f'[data-key="{EJECTED.target}"]')).to_be_visible()
         await page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
         await fits("pool")
+        await page.locator("#drill-start").click()
+        await expect(page.get_by_role("dialog")).to_be_visible()
+        await fits("drill")
         await page.goto(f"{visitor.origin}console#try")
         await page.set_input_files("#photo-file", PHOTO)
         await page.locator("#send").click()
