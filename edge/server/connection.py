@@ -84,6 +84,8 @@ class Connection(HttpToolsProtocol):
         self._refused = False
         self._deaf = False
         """Whether what still comes is dropped."""
+        self._keeps_alive = True
+        """Whether the connection stays once the body that was announced has come."""
         self._head_timer: asyncio.TimerHandle | None = None
         self._reading_timer: asyncio.TimerHandle | None = None
         self.url = b""
@@ -153,6 +155,11 @@ class Connection(HttpToolsProtocol):
             self._reading_timer.cancel()
             self._reading_timer = None
 
+    @override
+    def shutdown(self) -> None:
+        self._keeps_alive = False
+        super().shutdown()
+
     # What the parser calls.
 
     @override
@@ -177,6 +184,8 @@ class Connection(HttpToolsProtocol):
             self._head_timer = None
         self._crowd.serves(self)
         super().on_headers_complete()
+        if self.expect_100_continue:  # refused, it may send its body or not: what came next could be either
+            self._keeps_alive, self.cycle.keep_alive = self.cycle.keep_alive, False
 
     @override
     def on_body(self, body: bytes) -> None:
@@ -189,6 +198,8 @@ class Connection(HttpToolsProtocol):
             return
         self._in_body, self._spent = False, 0
         super().on_message_complete()
+        if self.expect_100_continue:
+            self.cycle.keep_alive = self._keeps_alive
 
     @override
     def on_response_complete(self) -> None:
