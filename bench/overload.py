@@ -3,22 +3,23 @@
     python bench/overload.py [--clients N] [--seconds N] [--workers fake|real]
 
 200 clients send portraits of about 3 MB to an edge with two workers for 60 s, each the next one as soon as it has an
-answer, and after a refusal within a second (`bench/overload_clients.py`). Meanwhile `/monitor` is asked 20 times a
-second, each time on a new connection, as alerting does; and in turn with it that of an edge beside it which nobody else
-asks: what that one takes is the machine's doing. The workers are fakes that take as long for a call and return
+answer, and after a refusal within a second; a third of them in JSON, plain and wrapped (`bench/overload_clients.py`).
+For as long as they begin requests `/monitor` is asked 20 times a second, each time on a new connection, on a fixed
+schedule (`bench/overload_monitor.py`); and at the same moments that of an edge beside it which nobody else asks: what
+that one takes is the machine's doing, and the bench's. The workers are fakes that take as long for a call and return
 as large a picture as a worker of ours does, so that edge and clients have the machine to themselves; with
 `--workers real` they are real ones with the real models, which take both cores of a small machine.
 
-`monitor_p99_ms`: from the connection to the whole answer. `unanswered`: requests that got none. `requests`: of all.
+`monitor_p99_ms`: from the moment of the schedule to the whole answer. `unanswered`: requests that got none.
+`requests`: of all.
 """
 
 from __future__ import annotations
 
 import argparse
-import http.client
+import asyncio
 import io
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -30,13 +31,16 @@ from typing import Any
 
 import numpy as np
 import psutil
+import uvloop
 from PIL import Image
 
 from bench.edge_overhead import edge_config
 from bench.harness import ROOT, BenchError, console, emit, process, table, wait_for_port
 from bench.mark_crop import resolve
+from bench.overload_clients import BEGUN
+from bench.overload_monitor import Answers, ask_for
 from hairmesh.client.plain import Client
-from hairmesh.stack import LOOPBACK, Stack, free_ports, write_private
+from hairmesh.stack import Stack, free_ports, write_private
 
 CLIENTS, SECONDS = 200, 60.0
 WORKERS = 2
@@ -47,11 +51,9 @@ PICTURE_BYTES = 3_000_000
 PHOTO_SIDE_PX = 3464
 PHOTO_BYTES = 3_000_000
 LIMITS = {"max_body_bytes": 4_194_304}
-PHOTO_BYTES_DEFAULT = 2_000_000
-"""Where `limits.max_body_bytes` is as it is by default."""
+PHOTO_BYTES_DEFAULT = 1_500_000
+"""Where `limits.max_body_bytes` is as it is by default, in base64 too."""
 PHOTOS = 4
-MONITOR_EVERY_S = 0.05
-PATIENCE_S = 60.0
 MB = 1e6
 
 
@@ -71,11 +73,9 @@ class Found:
 
     clients: dict[str, Any]
     """`bench.overload_clients.Tally`."""
-    monitor_s: list[float]
-    """How long each answer of `/monitor` took."""
-    monitor_statuses: set[int]
-    beside_s: list[float]
-    """How long those of the edge beside it took."""
+    monitor: Answers
+    beside: Answers
+    """Of the edge beside it."""
     edge_rss_mb: float
     """The highest seen."""
     edge_cores: float
@@ -145,45 +145,32 @@ def edge_beside(folder: Path) -> Iterator[int]:
         yield port
 
 
-def ask_monitor(port: int) -> tuple[int, float]:
-    """Status, and s from the connection to the whole answer."""
-    begun_s = time.perf_counter()
-    connection = http.client.HTTPConnection(LOOPBACK, port, timeout=PATIENCE_S)
-    try:
-        connection.request("GET", "/monitor")
-        response = connection.getresponse()
-        response.read()
-    finally:
-        connection.close()
-    return response.status, time.perf_counter() - begun_s
-
-
-def measure(served: Served, photos: Sequence[Path], clients: int, seconds: float) -> Found:
-    """Crowd the edge, and ask `/monitor` until the last client has its answer."""
-    arguments = [sys.executable, "-m", "bench.overload_clients", str(served.port), str(clients), str(seconds)]
+async def measure(served: Served, photos: Sequence[Path], clients: int, seconds: float) -> Found:
+    """Crowd the edge, and ask `/monitor` for as long as anybody begins a request."""
+    arguments = ["-m", "bench.overload_clients", str(served.port), str(clients), str(seconds), *map(str, photos)]
     edge = psutil.Process(served.pid)
-    monitor_s: list[float] = []
-    beside_s: list[float] = []
-    statuses: set[int] = set()
+    monitor, beside = Answers(served.port), Answers(served.beside_port)
     rss_mb = 0.0
-    cpu_s, begun_s = sum(edge.cpu_times()[:2]), time.perf_counter()
-    crowd = subprocess.Popen([*arguments, *map(str, photos)], cwd=ROOT, stdout=subprocess.PIPE)
+
+    def look() -> None:
+        nonlocal rss_mb
+        rss_mb = max(rss_mb, edge.memory_info().rss / MB)
+
+    crowd = await asyncio.create_subprocess_exec(sys.executable, *arguments, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
     try:
-        while crowd.poll() is None:
-            status, taken_s = ask_monitor(served.port)
-            statuses.add(status)
-            monitor_s.append(taken_s)
-            beside_s.append(ask_monitor(served.beside_port)[1])
-            rss_mb = max(rss_mb, edge.memory_info().rss / MB)
-            time.sleep(max(0.0, MONITOR_EVERY_S - taken_s - beside_s[-1]))
-        told, _ = crowd.communicate()
+        if crowd.stdout is None or await crowd.stdout.readline() != BEGUN:
+            raise BenchError("the clients could not begin")
+        cpu_s, begun_s = sum(edge.cpu_times()[:2]), time.perf_counter()
+        await ask_for(seconds, [monitor, beside], look)
+        cores = (sum(edge.cpu_times()[:2]) - cpu_s) / (time.perf_counter() - begun_s)
+        told, _ = await crowd.communicate()
     finally:
-        crowd.kill()
-        crowd.wait()
+        if crowd.returncode is None:
+            crowd.kill()
+            await crowd.wait()
     if crowd.returncode:
         raise BenchError("the clients could not go on")
-    cores = (sum(edge.cpu_times()[:2]) - cpu_s) / (time.perf_counter() - begun_s)
-    return Found(json.loads(told), monitor_s, statuses, beside_s, rss_mb, cores)
+    return Found(json.loads(told), monitor, beside, rss_mb, cores)
 
 
 def main() -> None:
@@ -199,11 +186,11 @@ def main() -> None:
         photos = portraits(folder, PHOTOS, PHOTO_SIDE_PX, PHOTO_BYTES_DEFAULT if real else PHOTO_BYTES)
         serving = real_workers(folder) if real else fake_workers(folder, CALL_S, PICTURE_BYTES, LIMITS)
         with serving as served, console.status(f"{args.clients} clients for {args.seconds:.0f} s, and the rest of it"):
-            found = measure(served, photos, args.clients, args.seconds)
+            found = uvloop.run(measure(served, photos, args.clients, args.seconds))
     show(found)
     emit(
         {
-            "monitor_p99_ms": percentile_ms(found.monitor_s, 99),
+            "monitor_p99_ms": percentile_ms(found.monitor.taken_s, 99),
             "unanswered": found.clients["unanswered"],
             "requests": found.clients["requests"],
         }
@@ -220,8 +207,8 @@ def show(found: Found) -> None:
     rows = [
         [name, str(len(times)), *(f"{percentile_ms(times, percent):.1f}" for percent in (50, 99, 100))]
         for name, times in (
-            ("/monitor", found.monitor_s),
-            ("/monitor of the edge beside it", found.beside_s),
+            ("/monitor", found.monitor.taken_s),
+            ("/monitor of the edge beside it", found.beside.taken_s),
             ("answered 200", found.clients["good_s"]),
             ("refused", found.clients["refused_s"]),
         )
@@ -229,6 +216,7 @@ def show(found: Found) -> None:
     table("How long answers took, ms", ["", "answers", "median", "p99", "longest"], rows)
     rows = [[f"HTTP {status}", str(count)] for status, count in sorted(found.clients["by_status"].items())]
     rows += [[f"no answer: {problem}", str(count)] for problem, count in found.clients["problems"].items()]
+    rows += [["/monitor: statuses", " ".join(map(str, sorted(found.monitor.statuses)))]]
     rows += [["edge: highest resident size, MB", f"{found.edge_rss_mb:.0f}"]]
     rows += [["edge: cores", f"{found.edge_cores:.2f}"]]
     table("What became of the requests", ["", ""], rows)

@@ -1,18 +1,24 @@
 """`python -m bench.overload_clients PORT CLIENTS SECONDS PHOTO…`: impatient clients of an edge, in one process.
 
-Each posts a photo on a connection that it keeps, waits for the answer however long it takes, and posts the next one at
+Each posts a photo, two thirds of them as a form, the others in JSON, every other one with its base64 in lines. It keeps
+its connection, waits for the answer however long it takes, and posts the next one at
 once; after a refusal it waits as long as `Retry-After` says, though never longer than `IMPATIENT_S`. After SECONDS
-nobody begins anew, and what is under way is waited for. One JSON line tells how it went (`Tally`).
+nobody begins anew, and what is under way is waited for. A first line
+tells that they begin (`BEGUN`), a JSON line how it went (`Tally`).
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import base64
 import json
+import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
 import uvloop
@@ -20,9 +26,47 @@ import uvloop
 from bench.edge_overhead import ROUTE, multipart
 from hairmesh.stack import LOOPBACK
 
+BEGUN = b"begun\n"
 IMPATIENT_S = 1.0
 ANSWER_S = 700.0
 """Longer than the edge makes anybody wait by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A request as it goes over the line."""
+
+    head: bytes
+    body: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, body: bytes, headers: Mapping[str, str]) -> Upload:
+        """With this body."""
+        lines = [f"POST {ROUTE} HTTP/1.1", "Host: edge", f"Content-Length: {len(body)}"]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        return cls("\r\n".join([*lines, "", ""]).encode(), body)
+
+
+def form(photo: bytes) -> Upload:
+    """As apps send it."""
+    return Upload.of(*multipart(photo))
+
+
+def plain(photo: bytes) -> Upload:
+    """In JSON, its base64 in one line."""
+    return _in_json(base64.b64encode(photo))
+
+
+def wrapped(photo: bytes) -> Upload:
+    """In JSON, its base64 in lines of 76."""
+    return _in_json(base64.encodebytes(photo))
+
+
+def _in_json(text: bytes) -> Upload:
+    return Upload.of(json.dumps({"image_base64": text.decode()}).encode(), {"Content-Type": "application/json"})
+
+
+DRESSES = (form, form, plain, form, form, wrapped)
 
 
 @dataclass(slots=True)
@@ -43,11 +87,8 @@ class Tally:
 class Client:
     """One of them."""
 
-    def __init__(self, port: int, photo: bytes, tally: Tally) -> None:
-        body, headers = multipart(photo)
-        lines = [f"POST {ROUTE} HTTP/1.1", "Host: edge", f"Content-Length: {len(body)}"]
-        lines += [f"{name}: {value}" for name, value in headers.items()]
-        self._head, self._body = "\r\n".join([*lines, "", ""]).encode(), body
+    def __init__(self, port: int, upload: Upload, tally: Tally) -> None:
+        self._upload = upload
         self._port = port
         self._tally = tally
         self._ends: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
@@ -74,8 +115,8 @@ class Client:
         if self._ends is None:
             self._ends = await asyncio.open_connection(LOOPBACK, self._port)
         reader, writer = self._ends
-        writer.write(self._head)
-        writer.write(self._body)
+        writer.write(self._upload.head)
+        writer.write(self._upload.body)
         status_line, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().rstrip().split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         if "content-length" in headers:
@@ -93,8 +134,11 @@ class Client:
 async def crowd(port: int, clients: int, seconds: float, photos: list[bytes]) -> Tally:
     """All of them at once."""
     tally = Tally()
+    uploads = [dress(photo) for photo, dress in product(photos, DRESSES)]
+    sys.stdout.buffer.write(BEGUN)
+    sys.stdout.flush()
     until_s = time.monotonic() + seconds
-    await asyncio.gather(*(Client(port, photos[n % len(photos)], tally).run(until_s) for n in range(clients)))
+    await asyncio.gather(*(Client(port, uploads[n % len(uploads)], tally).run(until_s) for n in range(clients)))
     return tally
 
 
