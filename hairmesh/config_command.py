@@ -18,6 +18,10 @@ from hairmesh.plain import NAME_CHARACTERS, printable
 REFUSED_STATUS = 2
 """A file is refused, or there is no such key; the servers' own `--check` ends so too."""
 
+PASSWORD_CHARACTERS = 16
+"""Of a password between edge and workers, as of an admin token. Shorter ones are only warned of: a rotation on several
+hosts must not stop at one that has been in force for long."""
+
 
 class UnknownFileError(Exception):
     """Neither an edge's configuration nor a worker's."""
@@ -27,10 +31,13 @@ def check(files: list[Path]) -> int:
     """Say of every file whether it is good, and everything that is wrong with it; the exit status."""
     status = 0
     for path in files:
+        warnings: list[str] = []
         try:
-            side, complaints = _judge(path)
+            side, complaints, warnings = _judge(path)
         except (config_file.ConfigFileError, UnknownFileError, SideMissingError) as error:
             side, complaints = None, [str(error)]
+        for warning in warnings:
+            print(f"{path}: warning: {warning}", file=sys.stderr)
         if complaints:
             status = REFUSED_STATUS
             for complaint in complaints:
@@ -83,11 +90,25 @@ def _is_installed(side: SideName) -> bool:
     return True
 
 
-def _judge(path: Path) -> tuple[SideName, list[str]]:
+def _judge(path: Path) -> tuple[SideName, list[str], list[str]]:
+    """Whose it is, what is wrong with it, and what is good but hardly meant."""
     content = config_file.read(path)
-    side = side_of(config_file.decode(content))
+    values = config_file.decode(content)
+    side = side_of(values)
     of(side)  # says what to install before anything else fails for want of it
-    return side, _complaints(side, content)
+    complaints = _complaints(side, content)
+    return side, complaints, [] if complaints else list(_short_passwords(values))
+
+
+def _short_passwords(values: object) -> Iterator[str]:
+    """Of a file that is good."""
+    content = values if isinstance(values, dict) else {}
+    passwords = {"shared_password": content.get("shared_password", "")} | {
+        f"accept_passwords.{place}": password for place, password in enumerate(content.get("accept_passwords", ()))
+    }
+    for place, password in passwords.items():
+        if 0 < len(password) < PASSWORD_CHARACTERS:
+            yield f"{place}: has fewer than {PASSWORD_CHARACTERS} characters, and can be guessed by trying"
 
 
 def _complaints(side: SideName, content: bytes) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hairmesh.config_nodes import Schema, at, meant, names
+from hairmesh.config_nodes import Schema, at, bounds, meant, names
 
 NO_SUCH_KEY = "there is no such key"
 _WORDS = {
@@ -29,7 +29,6 @@ UNITS_IN_WORDS: Mapping[str, str] = {
     "per min": "requests per minute",
 }
 """Of `hairmesh.config_nodes.UNITS`, those that are no words by themselves."""
-_BOUNDS = {"exclusiveMinimum": "above", "minimum": "at least", "maximum": "at most"}
 PATTERNS: Mapping[str, str] = {
     "^[0-9a-f]{64}$": "the 64 hexadecimal digits of a SHA-256, small letters",
     "^[0-9a-fA-F]{64}$": "the 64 hexadecimal digits of a SHA-256",
@@ -81,9 +80,8 @@ def _one(node: Schema, unit: str, *, written: bool) -> str:
     kind = node.get("type")
     if kind in {"number", "integer"}:
         counted = f" of {UNITS_IN_WORDS.get(unit, unit)}" if unit else ""
-        bounds = "".join(f", {words} {node[key]}" for key, words in _BOUNDS.items() if key in node)
-        how = ", without quotes or unit" if written else ""
-        return f"a {'whole ' if kind == 'integer' else ''}number{counted}{bounds}{how}"
+        how = ["without quotes or unit"] if written else []
+        return ", ".join([f"a {'whole ' if kind == 'integer' else ''}number{counted}", *bounds(node), *how])
     if kind == "string":
         return PATTERNS.get(node.get("pattern", "")) or f"text{_length(node)}, in quotes"
     if kind == "array":

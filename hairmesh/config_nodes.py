@@ -30,6 +30,7 @@ UNITS: Mapping[str, str] = {
 }
 """How the name of a number ends, and what is counted."""
 
+_BOUNDS = {"exclusiveMinimum": "above", "minimum": "at least", "maximum": "at most"}
 MAX_GUESSES = 3
 A_SLIP = 0.85
 """How alike two names are (`difflib`'s ratio) of which one is the other with a letter or two wrong."""
@@ -78,6 +79,12 @@ def number_in(node: Schema) -> bool:
     return node.get("type") in {"integer", "number"} or any(
         isinstance(each, dict) and number_in(each) for each in inner
     )
+
+
+def bounds(node: Schema) -> list[str]:
+    """Of a number, in words: `above 0`, `at most 60`."""
+    numbers = ((words, node[key]) for key, words in _BOUNDS.items() if key in node)
+    return [f"{words} {int(number) if number == int(number) else number}" for words, number in numbers]
 
 
 def at(node: Schema, place: Iterable[int | str]) -> Schema | None:

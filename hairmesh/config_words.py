@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hairmesh.config_nodes import Schema, leaves, number_in
+from hairmesh.config_nodes import Schema, bounds, leaves, number_in
 from hairmesh.config_schema import FILES, Effect, SideName, of
 
 EFFECTS: dict[Effect, str] = {"live": "in force at once", "restart": "in force after a restart"}
 """What becomes of a changed value while its server runs."""
-_BOUNDS = {"exclusiveMinimum": "above", "minimum": "at least", "maximum": "at most"}
 _TYPES = {"integer": "whole number", "number": "number", "boolean": "true or false", "null": "null", "object": "object"}
 
 
@@ -77,8 +76,7 @@ def _one_kind(node: Schema, unit: str) -> str:
     if isinstance(node.get("additionalProperties"), dict) and number_in(node):
         return f"object of {_one_kind(node['additionalProperties'], unit)}"
     number = number_in(node)
-    bounds = [f"{words} {node[key]}" for key, words in _BOUNDS.items() if key in node]
-    return ", ".join([_TYPES[node["type"]] + (f" ({unit})" if number and unit else ""), *bounds])
+    return ", ".join([_TYPES[node["type"]] + (f" ({unit})" if number and unit else ""), *bounds(node)])
 
 
 def _written(value: object) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, get_args, get_type_hints
 
-from annotated_types import Ge, Gt
+from annotated_types import Ge, Gt, Le
 
 NAME_PREFIX = "dns:///"
 """Begins a worker that is a name with any number of addresses behind it, instead of one address."""
@@ -42,27 +42,34 @@ class ConcurrencyError(PoolConfigError):
     """`per_worker_concurrency` is not 1."""
 
 
-Seconds = Annotated[float, Gt(0)]
-Wait = Annotated[float, Ge(0)]
+LONGEST_S = 3600.0
+"""Whoever asks for more means milliseconds."""
+Seconds = Annotated[float, Gt(0), Le(LONGEST_S)]
+Wait = Annotated[float, Ge(0), Le(LONGEST_S)]
 """So many seconds; 0: not at all."""
+ProbeSeconds = Annotated[float, Gt(0), Le(60.0)]
+"""A probe that takes longer finds nothing out in time."""
 
 
 def _check_bounds(section: str, config: HealthCheckConfig | DispatchConfig) -> None:
     """Raise `OutOfRangeError` for a number that is not within what its annotation says."""
     for name, bound in _bounds(type(config)):
         value = getattr(config, name)
+        where = f"{section}.{name}"
         if isinstance(bound, Gt):
-            _require(value is None or value > bound.gt, f"{section}.{name}", value, f"must be above {bound.gt}")
+            _require(value is None or value > bound.gt, where, value, f"must be above {bound.gt}")
+        elif isinstance(bound, Ge):
+            _require(value is None or value >= bound.ge, where, value, f"must be at least {bound.ge}")
         else:
-            _require(value is None or value >= bound.ge, f"{section}.{name}", value, f"must be at least {bound.ge}")
+            _require(value is None or value <= bound.le, where, value, f"must be at most {bound.le}")
 
 
-def _bounds(kind: type) -> Iterator[tuple[str, Gt | Ge]]:
+def _bounds(kind: type) -> Iterator[tuple[str, Gt | Ge | Le]]:
     """Name and bound of each number of a section."""
     for name, hint in get_type_hints(kind, include_extras=True).items():
         for alternative in (hint, *get_args(hint)):
             for bound in getattr(alternative, "__metadata__", ()):
-                if isinstance(bound, Gt | Ge):
+                if isinstance(bound, Gt | Ge | Le):
                     yield name, bound
 
 
@@ -77,7 +84,7 @@ class HealthCheckConfig:
 
     interval_seconds: Seconds = 8.0
     """Between two probes of one worker, in s; every wait is moved by ± `PROBE_JITTER`."""
-    timeout_seconds: Seconds = 3.0
+    timeout_seconds: ProbeSeconds = 3.0
     """How long one probe may take, in s."""
     unhealthy_threshold: Annotated[int, Ge(1)] = 2
     """Bad probes in a row that take a worker offline."""

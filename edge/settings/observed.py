@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, PositiveInt
+from pydantic import Field
 
 from edge.settings.values import Address, BaseUrl, Section
 
@@ -29,7 +29,7 @@ class RequestLogFile(Section):
 
     path: Path = Path("request_log.jsonl")
     """Its file; its folder is made when it is not there."""
-    max_bytes: PositiveInt = 67_108_864
+    max_bytes: Annotated[int, Field(ge=65_536)] = 67_108_864
     """Size at which it is renamed to `path.1`, that to `path.2` and so on."""
     keep: Annotated[int, Field(ge=1, le=1000)] = 5
     """How many older files stay."""

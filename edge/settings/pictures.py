@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, PositiveInt, model_validator
 
 from edge.settings.values import Section, StoreUrl
 from hairmesh import wire
@@ -16,9 +16,9 @@ RareFormat = Literal["BMP", "TIFF", "HEIF"]
 class Limits(Section):
     """What is taken in and given out."""
 
-    max_body_bytes: Annotated[int, Field(gt=0, le=wire.MAX_MESSAGE_BYTES // 2)] = 2_097_152
+    max_body_bytes: Annotated[int, Field(ge=65_536, le=wire.MAX_MESSAGE_BYTES // 2)] = 2_097_152
     """Whole request body, as sent. Its photo travels in one gRPC message."""
-    max_pixels: PositiveInt = 40_000_000
+    max_pixels: Annotated[int, Field(ge=40_000)] = 40_000_000
     """Width times height of a photo."""
     max_output_side: Annotated[int, Field(ge=256, le=wire.MAX_OUTPUT_SIDE_PX)] = 2048
     """Long side of pictures in answers, in pixels."""
@@ -51,11 +51,11 @@ class Static(Section):
     store_url: StoreUrl | None = None
     """Object storage instead of `dir`: `s3://bucket/prefix`, `gs://bucket/prefix` or `az://container/prefix`.
     Credentials come from the environment (see docs/pictures.md). Takes the extra `edge-objects`."""
-    max_age_hours: PositiveFloat = 72.0
+    max_age_hours: Annotated[float, Field(gt=0, le=87_600)] = 72.0
     """Older pictures are removed."""
-    max_bytes: PositiveInt = 10_737_418_240
+    max_bytes: Annotated[int, Field(ge=1_048_576)] = 10_737_418_240
     """All pictures together. Where there is no room the oldest are removed."""
-    min_age_minutes: Annotated[float, Field(ge=0)] = 10.0
+    min_age_minutes: Annotated[float, Field(ge=0, le=10_080)] = 10.0
     """Younger ones are not: where only such are left, a full store answers 1007 STORE_FULL."""
 
     @model_validator(mode="after")

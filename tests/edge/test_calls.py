@@ -563,9 +563,9 @@ async def test_pictures_of_an_answer_that_cannot_be_stored_whole_are_removed(tmp
     results = []
     for style in ("m", "bell", "round"):
         results.append(growth_pb2.StyleResult(style=style))
-        results[-1].image.data = secrets.token_bytes(300_000)
+        results[-1].image.data = secrets.token_bytes(450_000)
     mesh, folder = FakeMesh(results=grown_styles(*results)), tmp_path / "pictures"
-    async with serving(tmp_path, mesh, static={"dir": str(folder), "max_bytes": 700_000}) as rest:
+    async with serving(tmp_path, mesh, static={"dir": str(folder), "max_bytes": 1_048_576}) as rest:
         response = await rest.post(STYLES, headers={"Accept": "text/event-stream" if streamed else "*/*"})
         assert "STORE_FULL" in response.text
         await eventually(lambda: not list(folder.glob("*.png")))

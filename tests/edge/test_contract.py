@@ -450,9 +450,9 @@ async def test_rare_formats_can_be_switched_off(tmp_path: Path, mesh: FakeMesh) 
 
 
 async def test_smaller_limits_hold(tmp_path: Path, mesh: FakeMesh) -> None:
-    limits = {"max_body_bytes": 10_000, "max_pixels": 60_000, "max_output_side": 512}
+    limits = {"max_body_bytes": 65_536, "max_pixels": 60_000, "max_output_side": 512}
     async with serving(tmp_path, mesh, limits=limits) as rest:
-        refusal(await rest.measure(PHOTO + bytes(10_000)), 413, 1004, "BODY_TOO_LARGE")
+        refusal(await rest.measure(PHOTO + bytes(66_000)), 413, 1004, "BODY_TOO_LARGE")
         refusal(await rest.measure(picture(size=(240, 320))), 400, 1002, "IMAGE_TOO_MANY_PIXELS")
         assert (await rest.measure(picture(size=(240, 240)))).status_code == 200
         assert mesh.request.options.max_output_side_px == 512

@@ -17,7 +17,8 @@ import structlog
 from edge import exchange
 from edge.calls import Call, Outcome
 from edge.images import local
-from tests.edge.rest import ANNOTATED, MEASURE, PHOTO, WORKER, FakeMesh, Rest, eventually, failed, serving
+from tests.edge.rest import ANNOTATED, MEASURE, PHOTO, WORKER, FakeMesh, Rest, eventually, failed, measured, serving
+from tests.fakes.worker import png
 
 
 def form(photo: bytes = PHOTO) -> bytes:
@@ -218,7 +219,10 @@ async def test_probes_answer_while_sixty_requests_wait(rest: Rest, mesh: FakeMes
 
 
 async def test_a_store_without_room_is_said(tmp_path: Path, mesh: FakeMesh) -> None:
-    async with serving(tmp_path, mesh, static={"dir": str(tmp_path / "p"), "max_bytes": 10}) as rest:
+    large = measured()
+    large.annotated_image.data = png(1_100_000)
+    mesh.response = large
+    async with serving(tmp_path, mesh, static={"dir": str(tmp_path / "p"), "max_bytes": 1_048_576}) as rest:
         response = await rest.measure()
         assert (response.status_code, response.json()["code"]) == (503, 1007)
         assert response.json()["data"]["reason"] == "STORE_FULL"

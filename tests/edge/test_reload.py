@@ -93,9 +93,9 @@ def test_every_key_says_when_it_takes_effect() -> None:
 
 async def test_written_in_place(watched: Watched) -> None:
     async with watched.watching() as logs:
-        watched.path.write_text(text(limits={"max_pixels": 1000}))
+        watched.path.write_text(text(limits={"max_pixels": 100_000}))
         await watched.applied()
-    assert watched.in_force.settings.limits.max_pixels == 1000
+    assert watched.in_force.settings.limits.max_pixels == 100_000
     assert events(logs) == ["configuration_applied"]
     assert logs[0]["changed"] == ["limits"]
     assert logs[0]["version"] == 2
@@ -105,15 +105,15 @@ async def test_written_in_place(watched: Watched) -> None:
 async def test_renamed_over(watched: Watched) -> None:
     async with watched.watching():
         other = watched.path.with_name("other")
-        other.write_text(text(limits={"max_pixels": 1000}))
+        other.write_text(text(limits={"max_pixels": 100_000}))
         other.replace(watched.path)
         await watched.applied()
-    assert watched.in_force.settings.limits.max_pixels == 1000
+    assert watched.in_force.settings.limits.max_pixels == 100_000
 
 
 async def test_a_mounted_config_map(tmp_path: Path) -> None:
     """Kubernetes: `edge.json` → `..data/edge.json`, `..data` → a folder with a date, and `..data` moves."""
-    for folder, pixels in (("..2026_1", 1), ("..2026_2", 2)):
+    for folder, pixels in (("..2026_1", 100_001), ("..2026_2", 100_002)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "edge.json").write_text(text(limits={"max_pixels": pixels}))
     (tmp_path / "..data").symlink_to("..2026_1")
@@ -123,11 +123,11 @@ async def test_a_mounted_config_map(tmp_path: Path) -> None:
         (tmp_path / "..data_tmp").symlink_to("..2026_2")
         (tmp_path / "..data_tmp").replace(tmp_path / "..data")
         await mounted.applied()
-    assert mounted.in_force.settings.limits.max_pixels == 2
+    assert mounted.in_force.settings.limits.max_pixels == 100_002
 
 
 async def test_written_between_start_and_watching(watched: Watched) -> None:
-    watched.path.write_text(text(limits={"max_pixels": 1000}))
+    watched.path.write_text(text(limits={"max_pixels": 100_000}))
     async with watched.watching():
         await watched.applied()
 
@@ -194,7 +194,7 @@ async def test_what_is_broken_changes_nothing_and_is_said_once(
         assert words in problem
         assert list(watched.in_force.problems) == [problem]
         assert "SENTINEL" not in str(said)
-        watched.path.write_text(text(limits={"max_pixels": 1000}))
+        watched.path.write_text(text(limits={"max_pixels": 100_000}))
         await watched.applied()
     assert not watched.in_force.problems
 
@@ -223,7 +223,7 @@ async def test_whatever_takes_the_files_place_the_watching_goes_on(
         make(watched.path)
         await eventually(lambda: any(words in problem for problem in watched.in_force.problems))
         watched.path.rename(watched.path.with_name("away"))
-        watched.path.write_text(text(limits={"max_pixels": 1000}))
+        watched.path.write_text(text(limits={"max_pixels": 100_000}))
         await watched.applied()
     assert "configuration_applied" in events(logs)
     assert watched.in_force.problems == ()
@@ -237,12 +237,12 @@ async def test_no_exception_ends_the_watching(watched: Watched, monkeypatch: pyt
         with monkeypatch.context() as patched:
             patched.setattr(reload, "read", broken)
             await eventually(lambda: watched.in_force.problems == ("cannot be read: MemoryError",))
-        watched.path.write_text(text(limits={"max_pixels": 1000}))
+        watched.path.write_text(text(limits={"max_pixels": 100_000}))
         await watched.applied()
         with monkeypatch.context() as patched:
             patched.setattr(Reloader, "_read", broken)
             await eventually(lambda: "configuration_look_failed" in events(logs))
-        watched.path.write_text(text(limits={"max_pixels": 2000}))
+        watched.path.write_text(text(limits={"max_pixels": 200_000}))
         await watched.applied(3)
 
 
@@ -259,7 +259,7 @@ async def test_a_file_system_that_hangs_is_said_and_waited_for(
 
     monkeypatch.setattr(reload, "read", hanging)
     async with watched.watching() as logs:
-        watched.path.write_text(text(limits={"max_pixels": 1000}))
+        watched.path.write_text(text(limits={"max_pixels": 100_000}))
         await eventually(lambda: watched.in_force.problems != ())
         assert "its file system does not answer" in watched.in_force.problems[0]
         assert len(looks) == 1, "whoever hangs is not joined by others"
@@ -336,7 +336,7 @@ async def test_back_to_what_is_in_force_ends_the_complaint(watched: Watched) -> 
 
 async def test_half_a_file_is_given_time(watched: Watched, looks: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reload, "SETTLE_S", NEVER_S)
-    whole = text(limits={"max_pixels": 1000})
+    whole = text(limits={"max_pixels": 100_000})
     async with watched.watching() as logs:
         for part in (whole[:10], whole[:40], "", whole[:50]):
             watched.path.write_text(part)
@@ -350,7 +350,7 @@ async def test_half_a_file_is_given_time(watched: Watched, looks: list[Path], mo
 async def test_a_refusal_of_the_pool_changes_nothing(watched: Watched) -> None:
     watched.mesh.unacceptable = ChannelSecurityError("worker_tls: /x/ca.pem: No such file or directory")
     async with watched.watching() as logs:
-        watched.path.write_text(text(shared_password="SENTINEL-new", limits={"max_pixels": 1000}))
+        watched.path.write_text(text(shared_password="SENTINEL-new", limits={"max_pixels": 100_000}))
         await eventually(lambda: bool(watched.in_force.problems))
     assert watched.in_force.problems == ("worker_tls: /x/ca.pem: No such file or directory",)
     assert watched.in_force.settings == parse(text().encode())
@@ -360,24 +360,24 @@ async def test_a_refusal_of_the_pool_changes_nothing(watched: Watched) -> None:
 async def test_a_fault_of_ours_does_not_end_the_watching(watched: Watched) -> None:
     watched.mesh.unacceptable = RuntimeError("a bug")
     async with watched.watching() as logs:
-        watched.path.write_text(text(limits={"max_pixels": 1}))
+        watched.path.write_text(text(limits={"max_pixels": 100_001}))
         await eventually(lambda: bool(watched.in_force.problems))
         assert "configuration_failed_inside" in events(logs)
         watched.mesh.unacceptable = None
-        watched.path.write_text(text(limits={"max_pixels": 2}))
+        watched.path.write_text(text(limits={"max_pixels": 100_002}))
         await watched.applied()
-    assert watched.in_force.settings.limits.max_pixels == 2
+    assert watched.in_force.settings.limits.max_pixels == 100_002
 
 
 async def test_what_needs_a_restart_waits_and_the_rest_does_not(watched: Watched) -> None:
     async with watched.watching() as logs:
-        watched.path.write_text(text(listen="127.0.0.1:9", docs={"enabled": False}, limits={"max_pixels": 1000}))
+        watched.path.write_text(text(listen="127.0.0.1:9", docs={"enabled": False}, limits={"max_pixels": 100_000}))
         await watched.applied()
         assert list(watched.in_force.awaiting_restart) == ["listen", "docs"]
         assert watched.in_force.settings.listen == "127.0.0.1:8080"
         assert watched.in_force.settings.docs.enabled
-        assert watched.in_force.settings.limits.max_pixels == 1000
-        watched.path.write_text(text(limits={"max_pixels": 1000}))
+        assert watched.in_force.settings.limits.max_pixels == 100_000
+        watched.path.write_text(text(limits={"max_pixels": 100_000}))
         await watched.applied(3)
     assert not watched.in_force.awaiting_restart
     applied, waits, back = logs
@@ -420,7 +420,7 @@ async def test_sighup_looks_at_once(watched: Watched, monkeypatch: pytest.Monkey
         watched.path.write_text("{")
         os.kill(os.getpid(), signal.SIGHUP)
         await eventually(lambda: bool(watched.in_force.problems))
-        watched.path.write_text(text(limits={"max_pixels": 1000}))
+        watched.path.write_text(text(limits={"max_pixels": 100_000}))
         os.kill(os.getpid(), signal.SIGHUP)
         await watched.applied()
         os.kill(os.getpid(), signal.SIGHUP)  # the same again: certificates behind the same names may be new
@@ -457,9 +457,9 @@ async def test_limits_and_proxies_count_from_the_next_request(rest: Rest, mesh: 
     rest.write_config(limits={"max_pixels": 90_000})
     await eventually(lambda: len(mesh.configured) == 2)
     assert (await rest.measure(photo)).json()["data"]["reason"] == "IMAGE_TOO_MANY_PIXELS"
-    rest.write_config(limits={"max_body_bytes": 300})
+    rest.write_config(limits={"max_body_bytes": 65_536})
     await eventually(lambda: len(mesh.configured) == 3)
-    assert (await rest.measure(photo)).json()["data"]["reason"] == "BODY_TOO_LARGE"
+    assert (await rest.measure(photo + bytes(66_000))).json()["data"]["reason"] == "BODY_TOO_LARGE"
 
 
 async def test_the_drill_takes_the_new_password_and_stays_on(rest: Rest, mesh: FakeMesh) -> None:

@@ -111,6 +111,16 @@ def test_passwords_show_nowhere() -> None:
         ({"health_check": {"timeout_seconds": "3"}}, "health_check.timeout_seconds"),
         ({"limits": {"max_body_bytes": -1}}, "limits.max_body_bytes"),
         ({"limits": {"max_body_bytes": 64 * 1024 * 1024}}, "limits.max_body_bytes"),  # more than a worker takes
+        ({"limits": {"max_body_bytes": 2}}, "limits.max_body_bytes: must be a whole number of bytes, at least 65536"),
+        ({"static": {"max_bytes": 10}}, "static.max_bytes: must be a whole number of bytes, at least 1048576"),
+        (
+            {"static": {"max_age_hours": 259_200}},
+            "static.max_age_hours: must be a number of hours, above 0, at most 87600",
+        ),
+        (
+            {"health_check": {"timeout_seconds": 3000}},
+            "health_check.timeout_seconds: must be a number of seconds, above 0, at most 60",
+        ),
         ({"limits": {"max_output_side": 8192}}, "limits.max_output_side"),
         ({"limits": {"rare_formats": ["GIF"]}}, "limits.rare_formats"),
         ({"workers": []}, "workers: at least one"),

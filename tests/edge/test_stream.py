@@ -326,9 +326,9 @@ async def test_what_goes_wrong_later_stands_in_the_result(
 async def test_a_full_store_stands_in_the_result(tmp_path: Path) -> None:
     mesh = FakeMesh()
     result = growth_pb2.RegionResult()
-    result.marked_image.data = png(2_000)
+    result.marked_image.data = png(1_100_000)
     mesh.results = grown_region(result)
-    static = {"dir": str(tmp_path / "p"), "max_bytes": 10}
+    static = {"dir": str(tmp_path / "p"), "max_bytes": 1_048_576}
     async with serving(tmp_path, mesh, static=static) as rest, listening(rest, GROW) as listener:
         told = await listener.rest()
     assert [name for name, _ in told] == ["queued", "result"]

@@ -25,8 +25,8 @@ from scripts import config_docs
 ROOT = Path(__file__).parents[2]
 EXAMPLES: dict[SideName, Path] = {side: ROOT / f"{side}_config.example.json" for side in SIDES}
 OWN: dict[SideName, dict[str, Any]] = {
-    "edge": {"shared_password": "SENTINEL", "admin_tokens": ["SENTINEL-sixteen"]},
-    "worker": {"accept_passwords": ["SENTINEL"]},
+    "edge": {"shared_password": "SENTINEL-of-the-mesh", "admin_tokens": ["SENTINEL-sixteen"]},
+    "worker": {"accept_passwords": ["SENTINEL-of-the-mesh"]},
 }
 OF_ONES_OWN = {"public_base_url", "primary_workers", "admin_tokens", "worker_tls.ca"}
 """Keys whose defaults the example does not show."""
@@ -207,6 +207,22 @@ def test_check_of_what_is_no_configuration(
     assert words in err
 
 
+def test_check_warns_of_short_passwords(files: dict[SideName, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    """On both sides, without the password; the files are good all the same."""
+    long = "SENTINEL-of-16-or-more"
+    files["edge"].write_text(json.dumps(example("edge") | {"shared_password": "SENTINEL"}))
+    files["worker"].write_text(json.dumps(example("worker") | {"accept_passwords": [long, "SENTINEL"]}))
+    status, out, err = checked(capsys, *files.values())
+    said = "has fewer than 16 characters, and can be guessed by trying"
+    assert (status, out.count("good, for the")) == (0, 2)
+    assert err.splitlines() == [
+        f"{files['edge']}: warning: shared_password: {said}",
+        f"{files['worker']}: warning: accept_passwords.1: {said}",
+    ]
+    files["edge"].write_text(json.dumps(example("edge") | {"shared_password": long}))
+    assert checked(capsys, files["edge"]) == (0, f"{files['edge']}: good, for the edge\n", "")
+
+
 def test_check_of_a_file_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert checked(capsys, tmp_path / "gone") == (2, "", f"{tmp_path / 'gone'}: No such file or directory\n")
 
@@ -235,7 +251,7 @@ def test_schema_prints_what_an_editor_takes() -> None:
             "health_check.cooldown_seconds",
             ["edge_config.json", "number (s)", "default 60", "in force at once", "0 is the emergency switch"],
         ),
-        ("static.max_bytes", ["whole number (bytes), above 0", "default 10737418240", "after a restart"]),
+        ("static.max_bytes", ["whole number (bytes), at least 1048576", "default 10737418240", "after a restart"]),
         ("shared_password", ["secret text; must be given"]),
         ("listen", ["listen in edge_config.json", "listen in worker_config.json", "In the environment: LISTEN"]),
         ("HEALTH_MIN_FREE_GB", ["health.min_free_gb in worker_config.json", "GiB"]),

@@ -202,7 +202,7 @@ async def test_b70_fifty_jobs_wait_at_the_door_and_checks_do_not(client: Client,
 
 async def test_33_full_disk_is_the_same_whether_a_watcher_or_a_call_learns_it_first(pipeline: FakePipeline) -> None:
     """Scenario 33, the worker's part: `Watch`, `WatchStatus` and the refusal of a call say one thing."""
-    huge = {"min_free_gb": 1e9, "resume_free_gb": 1e9}
+    huge = {"min_free_gb": 1e6, "resume_free_gb": 1e6}
     async with running(pipeline.load, warm=False, health=huge) as (_worker, client):
         status = await client.until(lambda status: status.cause == "disk" and "starting" not in status.reasons)
         code, info, _details = await refused(client.measure(OK))

@@ -50,7 +50,7 @@ async def test_start_asks_for_time_ready_is_said_when_it_serves_stopping_when_it
 
 async def test_pings_stop_when_the_compute_thread_is_stuck_and_only_then(tmp_path: Path, systemd: Systemd) -> None:
     """B97: RPC threads and the event loop live, the compute thread does not. A full disk goes on pinging."""
-    health = {"min_free_gb": 1e9, "resume_free_gb": 1e9, "stall_after_seconds": {"parsing": 0.3}}
+    health = {"min_free_gb": 1e6, "resume_free_gb": 1e6, "stall_after_seconds": {"parsing": 0.3}}
     config = write_config(tmp_path / "w.json", health=health)
     async with fake_worker(config, warm=False, environ=environ(systemd)) as (_worker, client):
         await client.until(lambda status: status.cause == "disk")

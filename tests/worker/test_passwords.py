@@ -106,7 +106,7 @@ async def test_everything_but_two_bare_checks_is_closed(client: Client, metadata
 
 
 async def test_bare_checks_tell_the_status_alone(pipeline: FakePipeline) -> None:
-    unwell = {"min_free_gb": 1e9, "resume_free_gb": 1e9}
+    unwell = {"min_free_gb": 1e6, "resume_free_gb": 1e6}
     async with running(pipeline.load, warm=False, health=unwell) as (_worker, client):
         await client.until(lambda status: status.cause == "disk")
         assert await client.check("liveness", metadata=()) == SERVING

@@ -44,7 +44,7 @@ async def test_sigterm_lets_the_running_call_finish(tmp_path: Path) -> None:
 
 
 async def test_during_the_drain_delay_calls_are_served_and_a_second_signal_ends_at_once(tmp_path: Path) -> None:
-    async with fake_worker(write_config(tmp_path / "w.json", drain_delay_seconds=3600)) as (worker, client):
+    async with fake_worker(write_config(tmp_path / "w.json", drain_delay_seconds=600)) as (worker, client):
         worker.signal(signal.SIGTERM)
         await client.until(lambda status: status.state == pb.SERVING_STATE_DRAINING)
         assert (await client.measure(OK)).HasField("measurements")
@@ -84,7 +84,7 @@ async def test_lost_accelerator_is_said_at_once_and_ends_the_process_after_edges
 
 
 async def test_a_signal_while_the_accelerator_is_lost_ends_in_order_as_asked(tmp_path: Path) -> None:
-    config = write_config(tmp_path / "w.json", drain_delay_seconds=3600)
+    config = write_config(tmp_path / "w.json", drain_delay_seconds=600)
     async with fake_worker(config) as (worker, client):
         await refused(client.measure(LOSES_ACCELERATOR))
         await worker.event("accelerator_lost_for_good")

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from pydantic import Field, PositiveFloat, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from vision.types import STALL_AFTER_S, Stage
 from worker.health.deps import DependencyKind
-from worker.settings.values import TARGET, FilePath, Section
+from worker.settings.values import TARGET, FilePath, Seconds, Section
 
 LEAST_DIFFUSION_STALL_S = 30.0
+MOST_FREE_GB = 1_000_000.0
+"""Whoever asks for more means bytes."""
 
 
 class DependencySettings(Section):
@@ -40,21 +42,21 @@ class DependencySettings(Section):
 class HealthSettings(Section):
     """When this worker takes itself out."""
 
-    min_free_gb: float = Field(default=5.0, ge=0)
+    min_free_gb: float = Field(default=5.0, ge=0, le=MOST_FREE_GB)
     """Out of rotation below so much free space, GiB; 0 switches the disk check off."""
-    resume_free_gb: float = Field(default=6.0, ge=0)
+    resume_free_gb: float = Field(default=6.0, ge=0, le=MOST_FREE_GB)
     """Back above so much, GiB; not below `min_free_gb`."""
     disk_paths: tuple[FilePath, ...] = Field(default=(Path(),), min_length=1)
     """Folders on the watched file systems, writable by the worker."""
     check_deps: bool = True
     """Whether `deps` are checked; false: all of them count as good."""
-    deps_cache_seconds: PositiveFloat = 5.0
+    deps_cache_seconds: Seconds = 5.0
     """How long a good answer of one of `deps` counts before it is asked again, s."""
     deps: tuple[DependencySettings, ...] = ()
     """Servers this worker relies on."""
-    canary_max_age_seconds: PositiveFloat = 30.0
+    canary_max_age_seconds: Seconds = 30.0
     """The canary runs when its last good answer is older, s."""
-    stall_after_seconds: Mapping[Stage, PositiveFloat] = {}
+    stall_after_seconds: Mapping[Stage, Seconds] = {}
     """How long a stage may be still, s, by name of the stage, instead of the built-in limits. Not of `diffusion_queue`:
     who waits in a queue never counts as stalled."""
 

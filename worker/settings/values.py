@@ -52,6 +52,9 @@ Passwords = Annotated[
     tuple[Password, ...], AfterValidator(_at_least_one), Field(json_schema_extra={"minItems": 1})
 ]  # a minimal length would count the good ones alone, and complain beside each bad one
 Address = Annotated[str, AfterValidator(_checked_address)]
+LONGEST_S = 3600.0
+"""Whoever asks for more means milliseconds."""
+Seconds = Annotated[float, Field(gt=0, le=LONGEST_S)]
 Url = Annotated[str, AfterValidator(_checked_url)]
 FilePath = Annotated[Path, AfterValidator(_expanded)]
 

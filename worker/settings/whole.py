@@ -9,7 +9,7 @@ from pydantic import Field
 from worker.settings.computing import GrowthSettings, ModelsSettings
 from worker.settings.health import HealthSettings
 from worker.settings.network import MetricsSettings, TlsSettings, TracingSettings
-from worker.settings.values import Address, Passwords, Section
+from worker.settings.values import LONGEST_S, Address, Passwords, Section
 
 
 class Settings(Section):
@@ -27,9 +27,9 @@ class Settings(Section):
     health: HealthSettings = HealthSettings()
     metrics: MetricsSettings = MetricsSettings()
     tracing: TracingSettings = TracingSettings()
-    drain_delay_seconds: float = Field(default=3.0, ge=0)
+    drain_delay_seconds: float = Field(default=3.0, ge=0, le=600)
     """After SIGTERM: go on serving so long, so that every edge has heard of it, s."""
-    drain_grace_seconds: float = Field(default=30.0, ge=0)
+    drain_grace_seconds: float = Field(default=30.0, ge=0, le=LONGEST_S)
     """Then: time for the running call to finish, s."""
 
     @property
