@@ -74,6 +74,12 @@ TABLES: Mapping[str, Sequence[Row]] = {
             "BUSY",
             "Everything outside `/api/` is still answered.",
         ),
+        Row(
+            "requests at once on one",
+            "1",
+            beyond=f"What comes behind one before its answer is out is dropped, up to {size(exchange.LINGER_BYTES)};"
+            " after the answer it is closed.",
+        ),
         Row("without a request since it was opened", seconds(connection.HEAD_TIMEOUT_S), beyond="It is closed."),
         Row("kept alive after an answer", seconds(command.KEEP_ALIVE_S), beyond="It is closed."),
         Row(
