@@ -10,11 +10,11 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, cast
 from urllib.parse import urlsplit
 
 import structlog
@@ -27,6 +27,8 @@ from edge.app import create_app
 from edge.notify import SystemdNotify
 from edge.reload import ConfigFile
 from edge.server.connection import Connection
+from edge.server.crowd import Crowd
+from edge.server.door import Door
 from edge.settings import ConfigError, Settings, check_tls_files, parse
 from edge.tls import HttpsCertificate
 from edge.upstream.channel import ChannelSecurityError
@@ -150,8 +152,24 @@ class _Server(uvicorn.Server):
     ) -> None:
         super().__init__(server_config(settings, app, https))
         self._notify = notify
+        self._crowd: Crowd = app.state.crowd
         self.config.load()
         self.config.lifespan_class = partial(_Lifespan, settings, listener, notify)
+
+    @override
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Let connections in by a door of our own."""
+        await super().startup(sockets=[])
+        make = partial(
+            cast(Callable[..., asyncio.Protocol], self.config.http_protocol_class),
+            config=self.config,
+            server_state=self.server_state,
+            app_state=self.lifespan.state,
+        )
+        doors = [Door(each, self._crowd, make, self.config.ssl) for each in sockets or ()]
+        for door in doors:
+            door.open()
+        self.servers = doors  # type: ignore[assignment]  # closed by uvicorn
 
     @override
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -268,8 +286,8 @@ def server_config(settings: Settings, app: FastAPI, https: HttpsCertificate | No
 
 def _raise_descriptor_limit() -> None:
     """Take as many descriptors as the system lets us have: it begins with 1,024, for programs that know no better, and
-    without one nobody is let in, alerting included. `limits.max_connections` bounds what is open, but for HTTPS
-    handshakes that nobody finishes: the server hears of them when they are done, and they last a minute.
+    without one nobody is let in, alerting included. `limits.max_connections` bounds what is open; where the system
+    allows less than that, `edge.server.door` makes room.
     """
     _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 from edge import command, exchange, monitor, photo, upload  # noqa: E402  (the tree first)
 from edge.errors import TABLE, ApiError  # noqa: E402
 from edge.pool.config import DispatchConfig  # noqa: E402
-from edge.server import connection, crowd  # noqa: E402
+from edge.server import connection, crowd, door  # noqa: E402
 from edge.settings import Limits, LocalVision, Static  # noqa: E402
 from hairmesh import wire  # noqa: E402
 from vision import decode, decode_child  # noqa: E402
@@ -80,6 +80,7 @@ TABLES: Mapping[str, Sequence[Row]] = {
             beyond=f"What comes behind one before its answer is out is dropped, up to {size(exchange.LINGER_BYTES)};"
             " after the answer it is closed.",
         ),
+        Row("TLS agreed on, for HTTPS", seconds(door.HANDSHAKE_S), beyond="It is closed."),
         Row("without a request since it was opened", seconds(connection.HEAD_TIMEOUT_S), beyond="It is closed."),
         Row("kept alive after an answer", seconds(command.KEEP_ALIVE_S), beyond="It is closed."),
         Row(

@@ -42,6 +42,8 @@ class Closed(StrEnum):
     """The client did not take its answer."""
     SENT_AHEAD = "sent_ahead"
     """Something came behind a request before its answer was out."""
+    NO_TLS = "no_tls"
+    """The handshake of HTTPS failed, or did not end in time."""
     CROWDED_OUT = "crowded_out"
     """Others needed the room."""
 
@@ -106,6 +108,11 @@ class Crowd:
             self._send_away(self._least_missed())
         self._all.add(guest)
         self._idle[guest] = None
+
+    def make_room(self, count: int) -> None:
+        """So many have to go, if there are that many: the system has no room for more."""
+        for _ in range(min(count, len(self._all))):
+            self._send_away(self._least_missed())
 
     def serves(self, guest: Guest) -> None:
         """It has a request."""
