@@ -3,8 +3,9 @@
     python bench/hostile.py [--requests N] [--seed N]
 
 A real edge and two real workers with the real models. What is sent (`bench/hostile_requests.py`): malformed HTTP on raw
-sockets, odd headers, paths, methods and tokens, fuzzed JSON and forms, what is no picture, bombs, and spoilt photos of
-every format, of which many reach a worker. Each request carries a mark that nothing may repeat.
+sockets, several requests on one, offers of other protocols, odd headers, paths, methods and tokens, fuzzed JSON and
+forms, what is no picture, bombs, and spoilt photos of every format, of which many reach a worker. Each request carries
+a mark that nothing may repeat.
 
 `requests`: how many were sent. `answers_500`: answers of 500. `answers_5xx`: every 5xx but what is honestly said of a
 busy pool and of a client without patience (BUSY, DEADLINE), which is `answers_busy`. `unanswered`: whole requests whose
@@ -86,9 +87,10 @@ class Seen:
         if answer is None:
             self.by_group[shot.group][NO_ANSWER if shot.breaks_off else SILENT] += 1
             return
-        status = _STATUS.search(answer)
+        # The worst, where there are several.
+        status = max(_STATUS.finditer(answer), key=lambda each: each[1], default=None)
         self.by_group[shot.group][status[1].decode() if status else NO_ANSWER] += 1
-        reason = _REASON.search(answer)
+        reason = _REASON.search(answer, status.start() if status else 0)
         if reason:
             self.reasons[reason[1].decode()] += 1
         if status and status[1][:1] == b"5":
@@ -137,7 +139,7 @@ async def fire(port: int, shot: Shot) -> bytes | None:
                 await writer.drain()
                 if shot.breaks_off:
                     writer.write_eof()
-                while not _is_whole(answer) and (more := await reader.read(1 << 16)):
+                while (shot.to_the_end or not _is_whole(answer)) and (more := await reader.read(1 << 16)):
                     answer += more
             except OSError:  # reset while it was still being sent: what came before that counts
                 while more := await reader.read(1 << 16):

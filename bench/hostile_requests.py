@@ -53,6 +53,8 @@ class Shot:
     wire: bytes = field(repr=False)
     breaks_off: bool = False
     """Whether its client closes its side before the request is whole."""
+    to_the_end: bool = False
+    """Whether its client reads until the connection is closed: it holds several requests."""
 
 
 class Arsenal:
@@ -70,6 +72,7 @@ class Arsenal:
             "forms": (18, self._form),
             "no pictures": (18, self._cheap_picture),
             "spoilt pictures": (9, self._mutant),
+            "one connection": (9, self._one_connection),
             "bombs": (1, self._costly_picture),
         }
 
@@ -84,7 +87,7 @@ class Arsenal:
         group = self._luck.choices(names, [weight for weight, _make in rows])[0]
         self._count += 1
         wire, breaks_off = self._groups[group][1](MARK + f"{self._count:06}".encode())
-        return Shot(group, wire, breaks_off)
+        return Shot(group, wire, breaks_off, to_the_end=group == "one connection" and not breaks_off)
 
     def warm_up(self) -> list[Shot]:
         """A good photo for every call: models are loaded by what is asked first."""
@@ -137,6 +140,41 @@ class Arsenal:
                 whole.replace(b"Host: x", b"Connection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: " + mark),
                 True,
             ),
+        )
+        return luck.choice(kinds)
+
+    def _one_connection(self, mark: bytes) -> tuple[bytes, bool]:
+        """Several requests on it, sent ahead, some of which offer another protocol; the last one closes it."""
+        luck = self._luck
+        json_body = json.dumps({"image_base64": base64.b64encode(self._picture(mark)).decode()}).encode()
+        get = _kept(b"GET", luck.choice(DOORS).encode(), b"", [(b"X-Admin-Token", mark)])
+        post = _kept(b"POST", self._route().encode(), json_body, [(b"Content-Type", b"application/json")])
+        upgrade = luck.choice(
+            (
+                [(b"Connection", b"Upgrade, HTTP2-Settings"), (b"Upgrade", b"h2c"), (b"HTTP2-Settings", mark)],
+                [(b"Connection", b"keep-alive, upgrade"), (b"Upgrade", b"websocket, " + mark)],
+                [(b"Connection", b"Upgrade"), (b"Upgrade", mark)],
+            )
+        )
+        offer = _kept(b"POST", self._route().encode(), json_body, [(b"Content-Type", b"application/json"), *upgrade])
+        expect = _kept(
+            b"POST",
+            self._route().encode(),
+            json_body,
+            [(b"Content-Type", luck.choice((b"application/json", mark))), (b"Expect", b"100-continue")],
+        )
+        last = _request(b"GET", b"/health", b"", [(b"X", mark)])
+        kinds: Sequence[tuple[bytes, bool]] = (
+            (get * luck.choice((1, 5, 50)) + last, False),
+            (get * 5000, True),
+            (post * luck.choice((1, 3)) + last, False),
+            (post + get + mark + b"\r\n\r\n", False),
+            (get * luck.choice((1, 3)) + mark + b"\r\n\r\n", False),
+            (get + post[: luck.randrange(1, len(post))], True),
+            (offer + last, False),
+            (offer * 3 + get, True),
+            (get + offer + last, False),
+            (expect + last, False),
         )
         return luck.choice(kinds)
 
@@ -315,7 +353,13 @@ def _one_of(luck: random.Random, kinds: Sequence[Callable[[random.Random, bytes]
 
 
 def _request(method: bytes, path: bytes, body: bytes, headers: Headers) -> bytes:
-    lines = [method + b" " + path + b" HTTP/1.1", b"Host: 127.0.0.1", b"Connection: close"]
+    """One after which the connection is closed."""
+    return _kept(method, path, body, [(b"Connection", b"close"), *headers])
+
+
+def _kept(method: bytes, path: bytes, body: bytes, headers: Headers) -> bytes:
+    """One after which the connection stays."""
+    lines = [method + b" " + path + b" HTTP/1.1", b"Host: 127.0.0.1"]
     lines += [name + b": " + value for name, value in headers]
     if body:
         lines.append(b"Content-Length: %d" % len(body))

@@ -7,6 +7,7 @@ come meanwhile. So each answer's time counts from the moment at which it was to 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -28,15 +29,14 @@ class Answers:
     """0 where there was no answer."""
 
     async def ask(self, at_s: float) -> None:
-        """Once, on a connection of its own, at that moment of the loop's clock."""
-        clock = asyncio.get_running_loop().time
-        await asyncio.sleep(at_s - clock())
+        """Once, on a connection of its own, at that moment of the monotonic clock."""
+        await asyncio.sleep(at_s - time.monotonic())
         try:
-            async with asyncio.timeout_at(at_s + PATIENCE_S):
+            async with asyncio.timeout(PATIENCE_S):
                 self.statuses.add(await _status(self.port))
         except (OSError, EOFError, TimeoutError):
             self.statuses.add(0)
-        self.taken_s.append(clock() - at_s)
+        self.taken_s.append(time.monotonic() - at_s)
 
 
 async def _status(port: int) -> int:
@@ -52,12 +52,11 @@ async def _status(port: int) -> int:
 
 async def ask_for(seconds: float, all_answers: list[Answers], look: Callable[[], None]) -> None:
     """Ask each of them for so long, and wait for the last; `look` is called as often."""
-    loop = asyncio.get_running_loop()
-    begun_s = loop.time()
+    begun_s = time.monotonic()  # the loop's own clock may tick in milliseconds
     async with asyncio.TaskGroup() as asking:
         for number in range(int(seconds / EVERY_S)):
             at_s = begun_s + number * EVERY_S
-            await asyncio.sleep(at_s - loop.time())
+            await asyncio.sleep(at_s - time.monotonic())
             look()
             for answers in all_answers:
                 asking.create_task(answers.ask(at_s))

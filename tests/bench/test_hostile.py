@@ -44,6 +44,7 @@ def test_the_same_seed_makes_the_same_requests_and_others_make_others() -> None:
     [
         (WHOLE, {"400": 1}),
         (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 500 Oh\r\n\r\n", {"500": 1}),
+        (WHOLE + b"HTTP/1.1 503 No\r\n\r\n" + WHOLE, {"503": 1}),
         (b"", {"closed": 1}),
         (None, {SILENT: 1}),
     ],
@@ -103,6 +104,19 @@ async def test_an_answer_is_read_until_it_is_whole_or_its_connection_ends(said: 
         port = server.sockets[0].getsockname()[1]
         assert await fire(port, Shot("x", b"hello")) == found
         await over.wait()
+
+
+async def test_several_answers_on_one_connection_are_all_read() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readexactly(5)
+        writer.write(WHOLE)
+        await writer.drain()
+        writer.write(WHOLE)
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        assert await fire(port, Shot("x", b"hello", to_the_end=True)) == WHOLE * 2
 
 
 async def test_an_edge_answers_them_all_and_says_nothing_of_them(
