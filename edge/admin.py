@@ -11,20 +11,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 import hairmesh
+from edge import outside
 from edge.calls import ContactSnapshot, Mesh
 from edge.local.thread import LocalThread
 from edge.metrics import CountedMesh
 from edge.monitor import Monitor, answer, refusal, turned_away
+from edge.outside import said
 from edge.pool.snapshot import EndpointSnapshot, PoolSnapshot, ProbeSnapshot
 from edge.reload import InForce
 from edge.secrets import CHALLENGE, Finding, Gate
 from edge.stats import WINDOWS_S, Stats
 from hairmesh.metrics import CONTENT_TYPE, Exposition
-
-TOO_MANY_TOKENS = "too many wrong tokens came from your address: wait as long as Retry-After says"
-SWITCHED_OFF = "admin_tokens is empty: name a token of at least 16 characters there to read this"
-NO_TOKEN = "send one admin token: Authorization: Bearer <token>, or X-Admin-Token"  # noqa: S105  (a hint)
-WRONG_TOKEN = "the admin token that was sent is not accepted: it is none of admin_tokens"  # noqa: S105  (likewise)
 
 
 class SeenMesh(Mesh, CountedMesh, Protocol):
@@ -82,12 +79,13 @@ class Admin:
     def _refused(self, request: Request) -> Response | None:
         """What somebody is told who brings no admin token that is in force."""
         if not self._in_force.settings.admin_tokens:
-            return refusal(403, SWITCHED_OFF)
+            return refusal(403, said(outside.ADMIN_OFF, request))
         verdict = self._gate.judge_admin(request)
         if verdict.finding is Finding.GOOD:
             return None
-        words = NO_TOKEN if verdict.finding is Finding.MISSING else WRONG_TOKEN
-        response = turned_away(verdict, words, TOO_MANY_TOKENS)
+        missing = verdict.finding is Finding.MISSING
+        words = outside.ADMIN_TOKEN_MISSING if missing else outside.ADMIN_TOKEN_WRONG
+        response = turned_away(request, verdict, words, outside.ADMIN_TOKENS_TOO_MANY)
         response.headers.update(CHALLENGE)
         return response
 

@@ -11,9 +11,12 @@ import structlog
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from edge import outside
 from edge.calls import Mesh
 from edge.images.store import ImageStore
 from edge.local.thread import LocalThread
+from edge.messages import Text
+from edge.outside import said
 from edge.reload import InForce
 from edge.secrets import Door, Finding, Gate, Verdict
 
@@ -98,20 +101,20 @@ class Monitor:
         shown = tokens[0].encode("latin-1") if len(tokens) == 1 else None
         verdict = self._gate.judge(Door.DRILL, request, shown, (self._in_force.settings.shared_password,))
         if verdict.finding is not Finding.GOOD:
-            return turned_away(verdict, "X-Internal-Token 缺失或错误", "错误的 X-Internal-Token 过多，请稍后重试")
+            return turned_away(request, verdict, outside.DRILL_TOKEN_WRONG, outside.DRILL_TOKENS_TOO_MANY)
         return await self.switch_drill(request)
 
     async def switch_drill(self, request: Request) -> Response:
         """The same for a request whose sender has shown already that they may."""
         body = await small_body(request)
         if body is None:
-            return refusal(400, "请求体过大或未完整到达")
+            return refusal(400, said(outside.DRILL_BODY_LARGE, request))
         try:
             wanted = orjson.loads(body)
         except orjson.JSONDecodeError:
             wanted = None
         if not isinstance(wanted, dict) or set(wanted) != {"enabled"} or not isinstance(wanted["enabled"], bool):
-            return refusal(400, '请求体必须是 {"enabled": true} 或 {"enabled": false}')
+            return refusal(400, said(outside.DRILL_BODY_WRONG, request))
         enabled: bool = wanted["enabled"]
         if enabled != self._drill:
             log.warning("alert_drill", enabled=enabled)
@@ -133,11 +136,11 @@ def refusal(status: int, message: str) -> Response:
     return answer({"status": "error", "message": message}, status)
 
 
-def turned_away(verdict: Verdict, message: str, too_many: str) -> Response:
+def turned_away(request: Request, verdict: Verdict, message: Text, too_many: Text) -> Response:
     """A refusal of whoever showed no token that is good: in words for one, and for too many wrong ones."""
     if verdict.finding is not Finding.TOO_MANY:
-        return refusal(401, message)
-    response = refusal(429, too_many)
+        return refusal(401, said(message, request))
+    response = refusal(429, said(too_many, request))
     response.headers["Retry-After"] = str(math.ceil(verdict.retry_after_s))
     return response
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from edge.admin import SWITCHED_OFF, TOO_MANY_TOKENS, WRONG_TOKEN
+from edge import outside
+from edge.messages import Text
 from edge.openapi_refusals import RETRY_AFTER
 from edge.pool.brake import SHAREABLE
 from edge.pool.endpoint import State
@@ -236,20 +237,24 @@ POOL_EXAMPLE: dict[str, Any] = {
     ],
 }
 
-_REFUSAL = all_of("Any refusal outside `/api/`.", {"status": {"const": "error"}, "message": {"type": "string"}})
+_REFUSAL = all_of(
+    "Any refusal outside `/api/`.",
+    {"status": {"const": "error"}, "message": described("string", "For people; in the language of `Accept-Language`.")},
+)
 
 
-def refusal(description: str, message: str) -> Schema:
+def refusal(description: str, message: Text) -> Schema:
     """One outside `/api/`."""
-    example = {"status": "error", "message": message}
+    example = {"status": "error", "message": message.en}
     return {"description": description, "content": {"application/json": {"schema": _REFUSAL, "example": example}}}
 
 
 CHALLENGE: Schema = {"WWW-Authenticate": {"schema": {"type": "string"}, "description": "How to send one: `Bearer`."}}
 REFUSED: dict[int | str, Schema] = {
-    401: refusal("No admin token, or a wrong one.", WRONG_TOKEN) | {"headers": CHALLENGE},
-    403: refusal("Switched off: the configuration names no admin token.", SWITCHED_OFF),
-    429: refusal("Too many wrong ones came from this address.", TOO_MANY_TOKENS) | {"headers": RETRY_AFTER},
+    401: refusal("No admin token, or a wrong one.", outside.ADMIN_TOKEN_WRONG) | {"headers": CHALLENGE},
+    403: refusal("Switched off: the configuration names no admin token.", outside.ADMIN_OFF),
+    429: refusal("Too many wrong ones came from this address.", outside.ADMIN_TOKENS_TOO_MANY)
+    | {"headers": RETRY_AFTER},
 }
 """Without a token that is in force."""
 GUARDED: dict[str, Any] = {"openapi_extra": {"security": [{"admin": []}, {"adminHeader": []}]}}

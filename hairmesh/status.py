@@ -130,7 +130,11 @@ class Asker:
             timeout=None,  # noqa: S113  (`_get` limits the whole)
             trust_env=False,
             verify=ssl.create_default_context(cafile=contact.authority) if contact.url.startswith("https://") else True,
-            headers={"Authorization": f"Bearer {contact.token}", "Accept-Encoding": "identity"},
+            headers={
+                "Authorization": f"Bearer {contact.token}",
+                "Accept-Encoding": "identity",
+                "Accept-Language": "en",
+            },
         )
 
     def ask(self) -> dict[str, Any]:

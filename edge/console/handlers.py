@@ -17,11 +17,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from edge import outside
 from edge.console.calls import described_calls
 from edge.console.figures import SINCE_START, figures
 from edge.console.protection import ASKS, COMMON_HEADERS, COOKIE, comes_from_the_page, page_headers
 from edge.console.sessions import ABSOLUTE_S, Sessions
 from edge.monitor import Monitor, answer, refusal, small_body, turned_away
+from edge.outside import said
 from edge.recent_errors import RecentErrors
 from edge.reload import InForce
 from edge.secrets import Door, Finding, Gate
@@ -37,11 +39,6 @@ MEDIA_TYPES: Mapping[str, str] = {
 }
 """Of the page's files, by the end of their name."""
 PAGE = "index.html"
-NOT_THE_PAGE = f"only the console's own page may do this: it sends {ASKS}: 1"
-TOO_MANY_TOKENS = "too many wrong tokens came from your address: wait a little"
-NO_SESSION = "the session is over: enter the console again"
-WRONG_TOKEN = "the admin token that was sent is not accepted: it is none of admin_tokens"  # noqa: S105  (a hint)
-NO_TOKEN = 'the body must be {"token": "<one of admin_tokens>"}'  # noqa: S105  (likewise)
 
 log = structlog.get_logger()
 
@@ -112,15 +109,15 @@ class Console:
         """Open a session by an admin token."""
         self._refuse_when_closed()
         if not self._is_from_the_page(request):
-            return refusal(403, NOT_THE_PAGE)
+            return refusal(403, said(outside.CONSOLE_NOT_THE_PAGE, request).format(asks=ASKS))
         token = _token(await small_body(request))
         if token is None:
-            return refusal(400, NO_TOKEN)
+            return refusal(400, said(outside.CONSOLE_NO_TOKEN, request))
         tokens = self._in_force.settings.admin_tokens
         verdict = self._gate.judge(Door.ADMIN, request, token.encode("utf-8", "surrogatepass"), tokens)
         session_id = self._sessions.enter(token, tokens, time.monotonic()) if verdict.finding is Finding.GOOD else None
         if session_id is None:
-            return turned_away(verdict, WRONG_TOKEN, TOO_MANY_TOKENS)
+            return turned_away(request, verdict, outside.ADMIN_TOKEN_WRONG, outside.ADMIN_TOKENS_TOO_MANY)
         log.info("console_entered")
         return self._with_cookie(answer({"open": True}), session_id, int(ABSOLUTE_S))
 
@@ -128,7 +125,7 @@ class Console:
         """Close the session, if there is one."""
         self._refuse_when_closed()
         if not self._is_from_the_page(request):
-            return refusal(403, NOT_THE_PAGE)
+            return refusal(403, said(outside.CONSOLE_NOT_THE_PAGE, request).format(asks=ASKS))
         self._sessions.leave(request.cookies.get(COOKIE, ""))
         return self._with_cookie(answer({"open": False}), "", 0)
 
@@ -136,7 +133,7 @@ class Console:
         """Everything that the page shows of the edge and its workers, at one moment."""
         self._refuse_when_closed()
         if not self._is_open(request):
-            return refusal(401, NO_SESSION)
+            return refusal(401, said(outside.CONSOLE_SESSION_OVER, request))
         status, body = self._monitor.verdict()
         return answer(
             {
@@ -150,17 +147,17 @@ class Console:
         """How the requests went over the `window` that the page shows."""
         self._refuse_when_closed()
         if not self._is_open(request):
-            return refusal(401, NO_SESSION)
+            return refusal(401, said(outside.CONSOLE_SESSION_OVER, request))
         window = request.query_params.get("window", "")
         if window not in WINDOWS:
-            return refusal(400, f"window: one of {', '.join(WINDOWS)}")
+            return refusal(400, said(outside.CONSOLE_WINDOW, request).format(windows=", ".join(WINDOWS)))
         return answer(figures(self._stats, window, time.monotonic()))
 
     async def calls(self, request: Request) -> Response:
         """The calls to try, and what limits their photo."""
         self._refuse_when_closed()
         if not self._is_open(request):
-            return refusal(401, NO_SESSION)
+            return refusal(401, said(outside.CONSOLE_SESSION_OVER, request))
         settings = self._in_force.settings
         return answer(
             {
@@ -174,9 +171,9 @@ class Console:
         """Switch the alert drill, as `POST /monitor/fault` does: the shared password never reaches a browser."""
         self._refuse_when_closed()
         if not self._is_from_the_page(request):
-            return refusal(403, NOT_THE_PAGE)
+            return refusal(403, said(outside.CONSOLE_NOT_THE_PAGE, request).format(asks=ASKS))
         if not self._is_open(request):
-            return refusal(401, NO_SESSION)
+            return refusal(401, said(outside.CONSOLE_SESSION_OVER, request))
         return await self._monitor.switch_drill(request)
 
     def _refuse_when_closed(self) -> None:
