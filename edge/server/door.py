@@ -40,12 +40,16 @@ class Entering(asyncio.Protocol):
     def __init__(self, crowd: Crowd, make: Callable[[], asyncio.Protocol]) -> None:
         self._crowd = crowd
         self._make = make
+        self._has_to_go = False
         self.task: asyncio.Task[None] | None = None
         """In which it enters."""
 
     @override
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """It is in, and another takes over."""
+        if self._has_to_go:  # decided in the same round of the loop
+            cast(asyncio.Transport, transport).abort()
+            return
         self._crowd.left(self)
         connection = self._make()
         cast(asyncio.Transport, transport).set_protocol(connection)
@@ -53,6 +57,7 @@ class Entering(asyncio.Protocol):
 
     def give_way(self) -> None:
         """Be gone at once."""
+        self._has_to_go = True
         if self.task is not None:
             self.task.cancel()
 
