@@ -105,6 +105,7 @@ async def read_body(receive: Receive, headers: Headers, max_bytes: int, shares: 
                 shares.take(len(piece))
                 _append(pieces, piece)
                 if not message.get("more_body", False):
+                    await shares.turn(1 + size // SLICE_BYTES)
                     return b"".join(pieces)
                 await shares.turn()
                 patience.reschedule(began_s + BODY_GRACE_S + size / BODY_MIN_BYTES_PER_S)
