@@ -15,14 +15,16 @@ from fastapi import FastAPI
 from fastapi.openapi.docs import get_swagger_ui_html, get_swagger_ui_oauth2_redirect_html
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.staticfiles import StaticFiles
 from typing_extensions import override
 
 from edge import openapi
 
 DOCUMENT, PAGE, REDIRECT = "/openapi.json", "/docs", "/docs/oauth2-redirect"
 ASSETS = "/static-offline-docs"
-"""Scripts and styles of the page: from here, not from a CDN."""
+"""Scripts and styles of the page: from here, not from a CDN. From memory: a file that is sent from the disk is open for
+as long as its client likes to read."""
+SCRIPT, STYLE, ICON = "swagger-ui-bundle.js", "swagger-ui.css", "favicon.png"
+_OF_THE_PAGE = {SCRIPT: "text/javascript", STYLE: "text/css", ICON: "image/png"}
 
 
 class DocumentedApp(FastAPI):
@@ -65,9 +67,9 @@ def add_pages(app: DocumentedApp) -> None:
                 openapi_url=DOCUMENT,
                 title=f"{app.title} - Swagger UI",
                 oauth2_redirect_url=REDIRECT,
-                swagger_js_url=f"{ASSETS}/swagger-ui-bundle.js",
-                swagger_css_url=f"{ASSETS}/swagger-ui.css",
-                swagger_favicon_url=f"{ASSETS}/favicon.png",
+                swagger_js_url=f"{ASSETS}/{SCRIPT}",
+                swagger_css_url=f"{ASSETS}/{STYLE}",
+                swagger_favicon_url=f"{ASSETS}/{ICON}",
             ).body
         )
 
@@ -77,4 +79,7 @@ def add_pages(app: DocumentedApp) -> None:
         (REDIRECT, _Fixed("text/html", lambda: bytes(get_swagger_ui_oauth2_redirect_html().body))),
     ):
         app.add_route(path, answer.respond, methods=["GET"], include_in_schema=False)
-    app.mount(ASSETS, StaticFiles(directory=str(files("fastapi_offline").joinpath("static"))))
+    static = files("fastapi_offline").joinpath("static")
+    for name, media_type in _OF_THE_PAGE.items():
+        asset = _Fixed(media_type, static.joinpath(name).read_bytes)
+        app.add_route(f"{ASSETS}/{name}", asset.respond, methods=["GET"], include_in_schema=False)

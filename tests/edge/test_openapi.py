@@ -271,7 +271,7 @@ async def test_documentation_can_be_asked_for_its_head(rest: Rest, path: str) ->
     assert (response.status_code, response.content) == (200, b"")
 
 
-@pytest.mark.parametrize("path", ["/docs", "/openapi.json"])
+@pytest.mark.parametrize("path", ["/docs", "/openapi.json", "/static-offline-docs/swagger-ui-bundle.js"])
 async def test_documentation_is_made_once_and_kept_by_those_who_have_it(
     rest: Rest, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,6 +279,8 @@ async def test_documentation_is_made_once_and_kept_by_those_who_have_it(
     first = await rest.client.get(path)
     for maker in ("openapi.components", "orjson.dumps", "get_swagger_ui_html"):
         monkeypatch.setattr(f"edge.documentation.{maker}", lambda *_a, **_k: pytest.fail("made again"))
+    for opener in ("anyio.open_file", "pathlib.Path.read_bytes"):
+        monkeypatch.setattr(opener, lambda *_a, **_k: pytest.fail("read again"))
     again = await rest.client.get(path)
     assert (again.status_code, again.content) == (200, first.content)
     kept = await rest.client.get(path, headers={"If-None-Match": first.headers["etag"]})
