@@ -94,7 +94,7 @@ async def test_a_good_file_is_in_force_however_it_came(tmp_path: Path) -> None:
         before = await edge.configuration()
         assert (before["version"], before["problems"]) == (1, [])
         for version, write in enumerate((in_place, renamed_over, behind_a_link), start=2):
-            text = edge.text(limits={"max_pixels": 100_000 + version})
+            text = edge.text(limits={"max_pixels": 40_000 + version})
             write(edge.path, text)
             applied = await edge.process.event("configuration_applied")
             assert (applied["version"], applied["changed"]) == (version, ["limits"]), write
@@ -102,7 +102,7 @@ async def test_a_good_file_is_in_force_however_it_came(tmp_path: Path) -> None:
             assert (now["version"], now["problems"]) == (version, [])
             assert now["content_hash"] == hashlib.sha256(text.encode()).hexdigest()[:HASH_DIGITS]
             details = (await edge.process.measure(picture())).json()["data"]["details"]
-            assert details["max"] == 10_000 + version, write
+            assert details["max"] == 40_000 + version, write
         assert edge.told("configuration_refused") == 0
 
 
