@@ -93,7 +93,7 @@ TABLES: Mapping[str, Sequence[Row]] = {
             size(LIMITS.max_sending_bytes),
             "limits.max_sending_bytes",
             beyond="The connection that takes its own the most slowly is closed. What the system's buffers took does "
-            "not count, nor up to 64 KiB of each connection.",
+            "not count, nor up to 80 KiB of each connection.",
         ),
     ),
     "Before the body": (

@@ -28,6 +28,7 @@ from edge.errors import ApiError, Details
 from edge.exchange import LINGER_BYTES, LINGER_S, LINGERS, PREFIX, Exchange
 from edge.room import Room
 from edge.server.crowd import Closed, Crowd
+from edge.server.pieces import PIECE_BYTES, Pieces
 
 MAX_HEAD_BYTES = 32_768
 """Request line and headers, as sent: four times what common proxies allow."""
@@ -73,6 +74,7 @@ class Connection(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.logger = _LOG
+        self._pieces = Pieces()
         self._room = room
         self._crowd = crowd
         self._in_body = False
@@ -99,7 +101,7 @@ class Connection(HttpToolsProtocol):
     @property
     def unread_bytes(self) -> int:
         """Of its answers, that the system's buffers have not taken."""
-        return self.transport.get_write_buffer_size()
+        return self.transport.get_write_buffer_size() + self._pieces.waiting_bytes
 
     @property
     def _is_serving(self) -> bool:
@@ -110,6 +112,9 @@ class Connection(HttpToolsProtocol):
     @override
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        if self.scheme == "https":
+            transport.set_write_buffer_limits(high=PIECE_BYTES)
+            self.app = self._pieces.of(self.app)
         self._crowd.came(self)
         self._await_head()
 

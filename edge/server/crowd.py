@@ -10,7 +10,7 @@ and another goes instead: who is missed least. In this order:
    takes `RESERVED` others that are being answered in the same moment: the least work is lost with the newest.
 
 The bytes of answers that wait to be taken are bounded too, over all of them: beyond it goes who takes them the most
-slowly. Only answers that the system's own buffers did not take count: up to 64 KiB of each connection do not.
+slowly. Only answers that the system's own buffers did not take count: up to 80 KiB of each connection do not.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -116,34 +117,6 @@ async def test_connections_of_any_kind_are_bounded_and_let_alerting_in(tmp_path:
         assert psutil.Process(edge.process.pid).num_fds() <= descriptors + FULL + 5
 
 
-async def test_who_takes_its_answer_gets_all_of_it_however_many_come_meanwhile(tmp_path: Path) -> None:
-    size = 6_000_000
-    put_picture(tmp_path, size)
-    async with Process(tmp_path, NOBODY, limits={"max_connections": FEW}) as edge, crowding(edge) as clients:
-        reader = await clients.dial(ASK)
-        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20)
-        assert f"content-length: {size}".encode() in head.lower()
-        for _ in range(FULL + 20):
-            await clients.dial()
-        assert await clients.monitor() == OUTAGE
-        assert len(await asyncio.wait_for(reader.readexactly(size), 60)) == size
-
-
-async def test_answers_that_are_not_taken_are_bounded_over_all_connections(tmp_path: Path) -> None:
-    size, most = 10_000_000, 33_554_432
-    put_picture(tmp_path, size)
-    async with Process(tmp_path, NOBODY, limits={"max_sending_bytes": most}) as edge, crowding(edge) as clients:
-        for _ in range(20):
-            reader = await clients.dial(ASK)
-            await asyncio.wait_for(reader.readuntil(b" "), 20)
-        assert await clients.monitor() == OUTAGE
-        await clients.until_open(most // (size - SYSTEM_TAKES))
-        assert clients.open() >= most // size
-        reader = await clients.dial(ASK)  # who takes its own is served beside them
-        await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20)
-        assert len(await asyncio.wait_for(reader.readexactly(size), 60)) == size
-
-
 @dataclass
 class Pair:
     """A certificate for this machine in `folder`."""
@@ -198,7 +171,7 @@ async def test_where_descriptors_are_short_it_is_said_and_alerting_gets_in(
     tmp_path: Path, pair: Pair, tls: bool
 ) -> None:
     """More connections are allowed than the system has descriptors for."""
-    section = {"tls": pair.config} if tls else {}
+    section: dict[str, Any] = {"tls": pair.config} if tls else {}
     async with (
         Process(tmp_path, NOBODY, limits={"max_connections": 1000}, **section) as edge,
         crowding(edge, pair.trusted() if tls else None) as clients,
@@ -213,3 +186,45 @@ async def test_where_descriptors_are_short_it_is_said_and_alerting_gets_in(
         for _ in range(3):
             assert await clients.monitor() == OUTAGE
         assert clients.open() <= 40
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
+async def test_answers_that_are_not_taken_are_bounded_over_all_connections(
+    tmp_path: Path, pair: Pair, tls: bool
+) -> None:
+    size, most = 10_000_000, 33_554_432
+    put_picture(tmp_path, size)
+    section: dict[str, Any] = {"tls": pair.config} if tls else {}
+    async with (
+        Process(tmp_path, NOBODY, limits={"max_sending_bytes": most}, **section) as edge,
+        crowding(edge, pair.trusted() if tls else None) as clients,
+    ):
+        for _ in range(20):
+            reader = await clients.dial(ASK)
+            await asyncio.wait_for(reader.readuntil(b" "), 20)
+        assert await clients.monitor() == OUTAGE
+        await clients.until_open(most // (size - SYSTEM_TAKES))
+        assert clients.open() >= most // size
+        reader = await clients.dial(ASK)  # who takes its own is served beside them
+        await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20)
+        assert len(await asyncio.wait_for(reader.readexactly(size), 60)) == size
+
+
+@pytest.mark.parametrize("tls", [False, True], ids=["http", "https"])
+async def test_who_takes_its_answer_gets_all_of_it_however_many_come_meanwhile(
+    tmp_path: Path, pair: Pair, tls: bool
+) -> None:
+    size = 6_000_000
+    put_picture(tmp_path, size)
+    section: dict[str, Any] = {"tls": pair.config} if tls else {}
+    async with (
+        Process(tmp_path, NOBODY, limits={"max_connections": FEW}, **section) as edge,
+        crowding(edge, pair.trusted() if tls else None) as clients,
+    ):
+        reader = await clients.dial(ASK)
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20)
+        assert f"content-length: {size}".encode() in head.lower()
+        for _ in range(FULL + 20):
+            await clients.dial(shakes_hands=False)
+        assert await clients.monitor() == OUTAGE
+        assert len(await asyncio.wait_for(reader.readexactly(size), 60)) == size
