@@ -170,6 +170,7 @@ async def test_the_pool_hears_of_workers_password_and_tls(watched: Watched, tmp_
         (text(workers=[]), "workers: at least one is needed"),
         (text()[:-30], "not JSON: line 1"),
         ("", "the file is empty"),
+        ('{"accept_passwords": ["SENTINEL"]}', "this is a worker's configuration"),
         (None, "No such file"),
     ],
 )
