@@ -11,24 +11,22 @@ its client leaves. Here nothing behind a request is taken before its answer is o
 from __future__ import annotations
 
 import asyncio
-import http
 import logging
 from collections.abc import Mapping
 from typing import Any
 
 import httptools
-import orjson
-from starlette.types import Message
 from typing_extensions import override
 from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from edge.errors import ApiError, Details
-from edge.exchange import LINGER_BYTES, LINGER_S, LINGERS, PREFIX, Exchange
+from edge.exchange import LINGER_BYTES, LINGER_S, LINGERS
 from edge.room import Room
 from edge.server.crowd import Closed, Crowd
 from edge.server.pieces import PIECE_BYTES, Pieces
+from edge.server.refusal import whole_answer
 
 MAX_HEAD_BYTES = 32_768
 """Request line and headers, as sent: four times what common proxies allow."""
@@ -283,7 +281,8 @@ class Connection(HttpToolsProtocol):
             return
         self.flow.resume_reading()
         self._spent = 0
-        self.transport.write(self._refusal(why))
+        error = ApiError(*_REASONS[why])
+        self.transport.write(whole_answer(error, self.url, self.headers[:MAX_HEADERS], self._room))
         self._linger()
 
     def _linger(self) -> None:
@@ -302,25 +301,3 @@ class Connection(HttpToolsProtocol):
             self._head_timer = self.loop.call_later(LINGER_S, self._leave)
         else:
             self.transport.abort()
-
-    def _refusal(self, why: Closed) -> bytes:
-        """The whole answer: the envelope under `/api/`, the short form elsewhere."""
-        error = ApiError(*_REASONS[why])
-        status = error.row.http_status
-        headers = {"Content-Type": "application/json", "Connection": "close", "Cache-Control": "no-store"}
-        if self.url.startswith(PREFIX.encode()):
-            known = self.headers[:MAX_HEADERS]
-            scope = {"type": "http", "method": "", "client": None, "http_version": "1.1", "headers": known}
-            exchange = Exchange(scope, _nothing_more, room=self._room)
-            body = exchange.refusal_envelope(error)
-            headers |= exchange.common_headers()
-        else:
-            body = orjson.dumps({"status": "error", "message": error.message.zh})
-        headers["Content-Length"] = str(len(body))
-        lines = [f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}"]
-        lines += [f"{name}: {value}" for name, value in headers.items()]
-        return "\r\n".join([*lines, "", ""]).encode() + body
-
-
-async def _nothing_more() -> Message:
-    return {"type": "http.disconnect"}
