@@ -275,6 +275,10 @@ class Rest:
             await self.client.aclose()
             await eventually(lambda: not self.server.server_state.tasks)
             await self.server.lifespan.shutdown()
+            connections = self.server.server_state.connections
+            for connection in list(connections):  # whatever the test has left open, or the server has not seen closed
+                connection.give_way()  # type: ignore[union-attr]  # ours
+            await eventually(lambda: not connections)
 
     def log_lines(self) -> list[dict[str, Any]]:
         """The request log; complete after `stop`."""
