@@ -159,7 +159,8 @@ async def test_a_full_store_makes_the_room_that_was_asked_for_once_pictures_are_
         await put(store, "r", bytes(2_000))
     await eventually(lambda: store.figures.waiting == 0)
     await store.probe()
-    assert not store.writable, "all are young"
+    all_young: bool = store.writable
+    assert not all_young
     later = SimpleNamespace(time=lambda: time.time() + 3600.0, monotonic=time.monotonic)
     monkeypatch.setattr(stock, "time", later)
     await store.probe()

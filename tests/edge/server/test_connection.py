@@ -234,6 +234,8 @@ async def test_who_does_not_take_its_answer_is_let_go(
     reader, _ = await dial(rest, request)
     got = 0
     while got < 30_000_000:  # slowly, and all the time: it takes several of those spans
-        got += len(await asyncio.wait_for(reader.read(400_000), 20))
+        piece = await asyncio.wait_for(reader.read(400_000), 20)
+        assert piece, f"cut off after {got} bytes"
+        got += len(piece)
         await asyncio.sleep(0.01)
     assert crowd_of(rest).closed == {Closed.NOT_READING: 1}
