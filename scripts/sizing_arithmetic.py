@@ -204,7 +204,8 @@ class Cell:
     def edge_mb(self) -> float:
         """Memory of each edge, at most."""
         bodies = LIMITS.max_uploading_bytes + DISPATCH.max_queued_bytes + self.max_in_flight * LIMITS.max_body_bytes
-        return given("edge_mb") + given("watch_mb") * self.workers / 1000 + bodies / MB
+        held = bodies + LIMITS.max_sending_bytes
+        return given("edge_mb") + given("watch_mb") * self.workers / 1000 + held / MB
 
     @property
     def watch_core(self) -> float:

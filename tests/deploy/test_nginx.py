@@ -115,7 +115,10 @@ class Site:
             )
             for each in folders
         ]
-        self.nginx = Nginx(folder / "nginx", *(f"127.0.0.1:{edge.port}" for edge in self.edges))
+        # Its limit for one address is not for clients that ask without a pause.
+        unlimited = {"rate=100r/s": "rate=1000000r/s"}
+        addresses = (f"127.0.0.1:{edge.port}" for edge in self.edges)
+        self.nginx = Nginx(folder / "nginx", *addresses, changes=unlimited)
         self._running = AsyncExitStack()
 
     async def __aenter__(self) -> Site:
