@@ -114,6 +114,15 @@ async def test_edges_are_asked_for_what_they_answer(tmp_path: Path) -> None:
     }
 
 
+async def test_a_store_that_takes_nothing_takes_no_edge_out_of_its_service(tmp_path: Path) -> None:
+    """Edges that share a store would all go at once, and with them every call that needs no picture."""
+    (no_folder := tmp_path / "no_folder").touch()
+    async with Edge(tmp_path, "127.0.0.1:1", static={"dir": str(no_folder / "pictures")}) as running:
+        assert (await running.client.get("/readyz")).status_code == 503
+        for kind, probe in probes("edge").items():
+            assert (await running.client.get(probe["httpGet"]["path"])).status_code == 200, kind
+
+
 @every_overlay
 def test_nobody_is_killed_before_it_has_ended_in_order(name: str) -> None:
     stop = container(name, "edge")["lifecycle"]["preStop"]["sleep"]["seconds"]
