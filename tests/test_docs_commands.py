@@ -40,7 +40,7 @@ UNTYPED: Mapping[tuple[str, str], str] = {
     ): "wants a cluster; tests/deploy/test_kubernetes.py builds the overlays",
     ("docs/kubernetes.md", "kubectl label "): "wants a cluster",
     ("docs/kubernetes.md", "kubectl --namespace hairmesh port-forward"): "wants a cluster",
-    ("docs/one-machine.md", "hairmesh models fetch"): "wants systemd as process 1",
+    ("docs/one-machine.md", "systemctl daemon-reload"): "wants systemd as process 1",
     (
         "docs/one-machine.md",
         "install -m 644 deploy/nginx/",

