@@ -11,10 +11,11 @@ from tests.deploy.rendered import FOLDER, one
 
 
 def example(file: str) -> str:
-    """An example configuration with secrets of one's own."""
+    """An example configuration with secrets of one's own; of what is no secret, what the example itself suggests."""
     text = (FOLDER / file).read_text()
     for number, secret in enumerate(value for value in _strings(json.loads(text)) if value.startswith(PLACEHOLDERS)):
-        text = text.replace(secret, f"a-secret-of-the-tests-{number}")
+        suggested = secret.partition(", such as ")[2]
+        text = text.replace(secret, suggested or f"a-secret-of-the-tests-{number}")
     return text
 
 

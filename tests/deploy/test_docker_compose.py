@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 import pytest
@@ -97,5 +98,9 @@ def test_the_edge_finds_the_workers_and_nobody_else_does() -> None:
         assert "ports" not in service
     assert at_worker.listen.endswith(":28187")
     assert COMPOSE["networks"]["workers"]["internal"] is True
+    (front,) = COMPOSE["networks"]["front"]["ipam"]["config"]
+    # Whoever comes through the published port comes from the gateway, and the port is on loopback: that is the proxy.
+    assert [str(network) for network in settings.trusted_proxies] == [f"{front['gateway']}/32"]
+    assert ip_address(front["gateway"]) in ip_network(front["subnet"])
     assert SERVICES["edge"]["ports"] == [f"127.0.0.1:8080:{settings.port}"]
     assert set(SERVICES["edge"]["networks"]) == {"front", "workers"}

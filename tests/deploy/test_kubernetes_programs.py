@@ -65,6 +65,13 @@ def test_an_examples_own_secrets_are_refused() -> None:
         worker.settings.parse((FOLDER / "worker_config.example.json").read_text(), {}, origin="the example")
 
 
+def test_a_proxy_is_trusted_which_only_the_reader_can_name() -> None:
+    """Without one all clients are one address: whoever guesses tokens shuts everybody out."""
+    assert edge_settings().trusted_proxies
+    with pytest.raises(edge.settings.ConfigError, match="trusted_proxies"):
+        edge.settings.parse((FOLDER / "edge_config.example.json").read_bytes())
+
+
 @every_overlay
 def test_what_is_written_lies_on_volumes(name: str) -> None:
     at_edge = edge_settings()
