@@ -24,8 +24,19 @@ from hairmesh.client.answers import (
     SpecialPoints,
 )
 from hairmesh.client.decode import decode
-from hairmesh.client.envelope import EVENT_STREAM, Envelope, Events, HairMeshError, Progress, Queued, envelope, told
+from hairmesh.client.envelope import (
+    EVENT_STREAM,
+    Envelope,
+    Events,
+    HairMeshError,
+    NotAnEnvelopeError,
+    Progress,
+    Queued,
+    envelope,
+    told,
+)
 from hairmesh.client.errors import (
+    OF_A_PROXY,
     PictureError,
     TooLateError,
     TransportError,
@@ -198,10 +209,10 @@ class Reply:
 
     def envelope(self) -> Envelope:
         """When all has come: the good envelope. Raises `RefusedError` of some kind, `NotAnEnvelopeError`,
-        `TransportError` for a stream without a result.
+        `TransportError` for a stream without a result, or of some kind for a proxy's own words.
         """
         if self._events is None:
-            result = envelope(bytes(self._content), self._status, self._retry_after, self._where)
+            result = _envelope(bytes(self._content), self._status, self._retry_after, self._where)
         elif self._result is None:
             raise TransportError("the stream ended before its result")
         else:
@@ -234,9 +245,9 @@ def bearer(token: str) -> dict[str, str]:
 
 
 def removed(response: httpx.Response) -> int:
-    """How many pictures were; raises `RefusedError` of some kind, `NotAnEnvelopeError`."""
+    """How many pictures were; raises `RefusedError` or `TransportError` of some kind, `NotAnEnvelopeError`."""
     where = f"{response.request.method} /api/v1/requests/…/pictures"
-    result = envelope(response.content, response.status_code, response.headers.get("retry-after"), where)
+    result = _envelope(response.content, response.status_code, response.headers.get("retry-after"), where)
     if not result.ok:
         raise refusal(result)
     return decode(Removed, result.data).removed
@@ -246,6 +257,24 @@ def check_picture(response: httpx.Response) -> None:
     """Raises `PictureError` where there is none."""
     if response.status_code != httpx.codes.OK:
         raise PictureError(response.status_code)
+
+
+def _envelope(content: bytes, http_status: int, retry_after: str | None, where: str) -> Envelope:
+    """The envelope; raises `TransportError` of some kind where a proxy speaks for an edge, `NotAnEnvelopeError`."""
+    try:
+        return envelope(content, http_status, retry_after, where)
+    except NotAnEnvelopeError as error:
+        if (kind := OF_A_PROXY.get(http_status)) is None:
+            raise
+        raise kind(f"{error}: a proxy in front has no answer of an edge", _seconds(retry_after)) from error
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """None for a date, too: how late it is there, nobody here knows."""
+    try:
+        return None if retry_after is None else float(retry_after)
+    except ValueError:
+        return None
 
 
 @contextmanager

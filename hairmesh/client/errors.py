@@ -30,11 +30,18 @@ from hairmesh.client.envelope import Envelope, HairMeshError
 
 
 class TransportError(HairMeshError):
-    """No answer came: the service is not reachable, the connection broke, or it took too long."""
+    """No answer came: the service is not reachable, the connection broke, or it took too long.
+
+    `retry_after_s`: when to ask again at the earliest, where a proxy in front has said so.
+    """
+
+    def __init__(self, message: str, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class UnreachableError(TransportError):
-    """There was no connection: the request was not sent."""
+    """There was no connection and the request was not sent, or a proxy in front has none to an edge."""
 
 
 class UntrustedError(TransportError):
@@ -42,7 +49,7 @@ class UntrustedError(TransportError):
 
 
 class TooLateError(TransportError):
-    """The patience given is over, and no answer is there."""
+    """The patience given is over, or that of a proxy in front, and no answer is there."""
 
 
 class PictureError(HairMeshError):
@@ -253,6 +260,15 @@ BY_CODE: Mapping[int, type[RefusedError]] = {
     1008: RequestError,
 }
 """What a reason is that only a newer service knows."""
+
+
+OF_A_PROXY: Mapping[int, type[TransportError]] = {
+    502: UnreachableError,
+    503: UnreachableError,
+    504: TooLateError,
+}
+"""What a status means that comes without our envelope: it is not an edge's, but of what stands in front of one that starts
+anew, or is gone."""
 
 
 def refusal(answer: Envelope) -> RefusedError:

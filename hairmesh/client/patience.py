@@ -15,7 +15,7 @@ PAUSES_S: Mapping[type[TransportError], tuple[float, ...]] = {
     UnreachableError: (0.5, 1.0, 2.0, 4.0),  # an edge restarts in a few seconds; a wrong address is said soon after
     TransportError: (0.5,),  # the edge may have died of it, or a kept connection was closed as it was used
 }
-"""Before each further try after a failure of that kind, in s; any other kind of them is final."""
+"""Before each further try after a failure of that kind, in s; longer where a proxy says so. Any other kind is final."""
 UNTOLD_S = 5.0
 """Where the service says that it is busy, and not for how long."""
 JITTER = 0.1
@@ -50,4 +50,4 @@ class Patience:
         failures = self._failures.get(kind, 0)
         self._failures[kind] = failures + 1
         pauses_s = PAUSES_S[kind]
-        return pauses_s[failures] if failures < len(pauses_s) else None
+        return max(pauses_s[failures], error.retry_after_s or 0.0) if failures < len(pauses_s) else None

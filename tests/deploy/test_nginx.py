@@ -20,12 +20,14 @@ from edge.errors import PARAMETER, SYSTEM, TABLE, ApiError
 from edge.messages import Lang
 from edge.pool.config import DispatchConfig
 from edge.settings.pictures import Limits
+from tests.deploy.monitoring import ROOT
 from tests.deploy.proxy import SITE, Nginx
 from tests.edge.process import Process
 from tests.edge.rest import MEASURE, PHOTO, STYLES
 from tests.fakes.answers import Grow, Hold
 from tests.fakes.worker import PASSWORD, FakeWorker
 
+KUBERNETES = (ROOT / "docs" / "kubernetes.md").read_text()
 MIB = 1024 * 1024
 FORM: dict[str, Any] = {"files": {"image": ("p.jpg", PHOTO)}}
 ADMIN = "an-admin-token-of-sixteen-or-more"
@@ -60,6 +62,8 @@ def test_the_longest_call_is_waited_for() -> None:
     attempts_s = (1 + dispatch.max_retries) * dispatch.growth_timeout_seconds
     longest_s = dispatch.max_queue_wait_seconds + dispatch.queue_wait_seconds + attempts_s
     assert number(r"proxy_read_timeout (\d+)s;") > longest_s
+    (told,) = re.findall(r"to wait (\d[\d,]*) s for an answer", KUBERNETES)
+    assert float(told.replace(",", "")) > longest_s  # of an ingress
     assert number(r"    keepalive_timeout (\d+)s;  # shorter") < KEEP_ALIVE_S
 
 

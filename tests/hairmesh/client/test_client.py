@@ -19,6 +19,7 @@ from hairmesh.client import (
     NotAnEnvelopeError,
     OutOfOrderError,
     PictureError,
+    TooLateError,
     TransportError,
     UnauthorizedError,
     UnreachableError,
@@ -110,7 +111,8 @@ def test_never_beyond_its_patience(server: Server, client: Client, clock: Clock)
         (refused(1001, "NO_FACE", 400), NoFaceError),
         (refused(1007, "LOCAL_MODELS_MISSING", retry_after_s=60), OutOfOrderError),
         (refused(1008, "TOO_MANY_WRONG_TOKENS", 429, 6), UnauthorizedError),
-        (Reply(502, {}, b"<html>"), NotAnEnvelopeError),
+        (Reply(404, {}, b"<html>"), NotAnEnvelopeError),
+        (Reply(504, {"retry-after": "1"}, b"<html>"), TooLateError),
         (Reply(302, {"location": "http://127.0.0.1:1/"}), NotAnEnvelopeError),
     ],
 )
@@ -138,6 +140,26 @@ def test_an_edge_that_restarts_is_waited_for_and_a_wrong_address_is_not_for_long
         with Client(f"http://127.0.0.1:{taken.getsockname()[1]}") as client, pytest.raises(UnreachableError):
             client.measure(PHOTO)
     assert 5 < sum(clock.slept) < 15
+
+
+@pytest.mark.parametrize("status", [502, 503])
+def test_a_proxy_with_no_edge_behind_it_is_waited_for_like_an_edge(
+    server: Server, client: Client, clock: Clock, status: int
+) -> None:
+    """As any ingress answers while the edge behind it starts anew."""
+    date = {"retry-after": "Mon, 30 Nov 2026 10:00:00 GMT"}
+    page = [Reply(status, headers, b"<html>") for headers in ({"retry-after": "3"}, date, {})]
+    server.replies = [*page, SPECIAL]
+    assert client.special_points(PHOTO)
+    assert clock.slept == pytest.approx([3.15, 1.05, 2.1])  # the first as it is told, though 0.5 s would be due
+    server.replies = page[-1:]
+    with pytest.raises(UnreachableError, match=f"HTTP {status}.*proxy"):
+        client.special_points(PHOTO)
+    assert len(server.seen) == 4 + 5
+    server.replies = [Reply(status, {"retry-after": "300"}, b"<html>")]
+    with pytest.raises(UnreachableError):
+        client.special_points(PHOTO)
+    assert len(server.seen) == 4 + 5 + 1  # beyond its patience
 
 
 def test_a_stream_that_ends_without_a_result_is_tried_again(server: Server, client: Client, clock: Clock) -> None:
