@@ -90,6 +90,14 @@ def test_services_budgets_and_policies_pick_the_pods_they_mean(name: str) -> Non
             assert [other for other in PARTS if picked.items() <= labels[other].items()] == [part]
 
 
+@every_overlay
+@pytest.mark.parametrize("part", PARTS)
+def test_a_node_can_be_emptied_though_nobody_is_well(name: str, part: str) -> None:
+    """One that serves goes at a time; those that serve nobody, since their dependency is down, go as they are."""
+    budget = one(name, "PodDisruptionBudget", f"hairmesh-{part}")["spec"]
+    assert (budget["maxUnavailable"], budget["unhealthyPodEvictionPolicy"]) == (1, "AlwaysAllow")
+
+
 # --- Who reaches whom ---
 
 
