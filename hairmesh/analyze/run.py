@@ -130,15 +130,18 @@ class Run:
     async def _some(self, left: Iterator[Photo]) -> None:
         for photo in left:
             self._show.begins(photo)
+            end: HairMeshError | None = None
             try:
                 line = await self._one(photo)
             except HairMeshError as error:
-                if isinstance(error, NO_USE_GOING_ON) and not isinstance(error, RegionError):
-                    raise EndedError(_told(error)) from error
                 line = self._failed(_failure(photo, error))
+                if isinstance(error, NO_USE_GOING_ON) and not isinstance(error, RegionError):
+                    end = error
             finally:
                 self._show.ends(photo)
             self._show.line(line)
+            if end is not None:
+                raise EndedError(_told(end)) from end
 
     async def _one(self, photo: Photo) -> Mapping[str, Any]:
         """What the photo has become; raises `HairMeshError`, or `OSError` where results cannot be written."""

@@ -267,8 +267,8 @@ OF_A_PROXY: Mapping[int, type[TransportError]] = {
     503: UnreachableError,
     504: TooLateError,
 }
-"""What a status means that comes without our envelope: it is not an edge's, but of what stands in front of one that starts
-anew, or is gone."""
+"""What a status means that comes without our envelope: no edge says it, but a proxy in front of one that starts anew or
+is gone."""
 
 
 def refusal(answer: Envelope) -> RefusedError:

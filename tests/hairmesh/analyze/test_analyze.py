@@ -204,6 +204,19 @@ async def test_what_every_photo_would_meet_ends_it(desk: Desk) -> None:
     assert desk.mesh.calls == []
 
 
+async def test_the_photo_that_met_the_end_has_failed_and_the_others_were_not_tried(desk: Desk) -> None:
+    process = await desk.start("--set", "pupillary_distance_mm=5", "--concurrency", "1", "--json")
+    async with asyncio.timeout(PATIENCE_S):
+        out, said = await process.communicate()
+    assert process.returncode == 1
+    counted, failed, ended = said.decode().splitlines()
+    assert counted == "3 photos: 1 failed, 2 not tried"
+    assert failed.startswith("  faces/nobody.jpg: INVALID_PARAMETER: ")
+    assert ended.startswith("analyze: ")
+    (line,) = map(json.loads, out.splitlines())
+    assert json.loads((desk.folder / "out/analysis/failures.measure.json").read_text()) == [line]
+
+
 async def test_names_of_any_bytes(desk: Desk, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     name = os.fsdecode(b"\xff \n \x1b[2J \xe5\xae\x89.jpg")
     (desk.folder / "faces" / name).write_bytes(picture(size=(333, 300)))
