@@ -26,7 +26,12 @@ def test_scaling_rests_on_metrics_that_there_are(tmp_path: Path) -> None:
     queries = [trigger["metadata"]["query"] for trigger in scaling()["triggers"]]
     check(queries, tmp_path)
     metrics = {name for each in queries for name in metrics_of(each)}
-    assert metrics == {"hairmesh_slots_busy", "hairmesh_queue_waiting", "hairmesh_queue_wait_seconds_bucket"}
+    assert metrics == {
+        "hairmesh_slots_busy",
+        "hairmesh_queue_waiting",
+        "hairmesh_pool_worker_online",
+        "hairmesh_queue_wait_seconds_bucket",
+    }
     for each in queries:
         known = {label for name in metrics_of(each) for label in there_are()[name].labels}
         assert labels_of(each) <= known | {"job", "le"}
@@ -46,6 +51,22 @@ def test_work_is_counted_in_workers_and_silence_is_no_number(tmp_path: Path) -> 
     evaluate(query("work"), {'up{job="hairmesh-edge"}': "0x20"}, "5m", None, tmp_path)
     trigger = scaling()["triggers"][0]["metadata"]
     assert (trigger["threshold"], trigger["ignoreNullValues"]) == ("0.8", "false")  # no answer: an error, not 0
+
+
+def test_an_outage_is_no_lack_of_work(tmp_path: Path) -> None:
+    """A dependency of all is down: calls are refused at once, none computes, and the rush comes when it is back."""
+    idle = {
+        f'{name}{{job="hairmesh-edge",edge="a"}}': "0x20" for name in ("hairmesh_slots_busy", "hairmesh_queue_waiting")
+    }
+
+    def workers(*online: int) -> dict[str, str]:
+        pool = 'hairmesh_pool_worker_online{{job="hairmesh-edge",edge="{}",worker="{}"}}'
+        return {pool.format(edge, number): f"{each}x20" for edge in "ab" for number, each in enumerate(online)}
+
+    evaluate(query("work"), idle | workers(1, 1, 1, 1), "5m", 0, tmp_path)
+    evaluate(query("work"), idle | workers(0, 0, 1, 1), "5m", 0, tmp_path)  # as after the number was doubled
+    evaluate(query("work"), idle | workers(0, 0, 0, 1), "5m", None, tmp_path)
+    evaluate(query("work"), idle | workers(0, 0, 0, 0), "5m", None, tmp_path)
 
 
 def test_queue_time_is_zero_without_calls_and_scales_before_people_are_told(tmp_path: Path) -> None:
