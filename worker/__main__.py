@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from hairmesh.entry import end_in_order_when_told, keep_grpc_quiet
+from hairmesh.entry import end_in_order_when_told, keep_grpc_quiet, leave_no_core
 
 
 def main() -> None:
     """Entry point of the command."""
     end_in_order_when_told()
+    leave_no_core()
     keep_grpc_quiet()
     from worker import command  # noqa: PLC0415  (takes seconds)
 

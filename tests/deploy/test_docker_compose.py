@@ -72,6 +72,14 @@ def test_containers_have_no_rights_and_end_in_order(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SERVICES)
+def test_photos_get_to_no_disk_by_swap_or_core_dumps(name: str) -> None:
+    """Without a limit of both together Docker gives as much swap as memory."""
+    service = SERVICES[name]
+    assert service["memswap_limit"] == service["mem_limit"]
+    assert service["ulimits"] == {"core": 0}
+
+
+@pytest.mark.parametrize("name", SERVICES)
 def test_what_is_written_is_on_a_volume_and_secrets_in_a_folder_that_follows_them(name: str) -> None:
     config, state = SERVICES[name]["volumes"]
     folder = config["source"].rpartition("/")[2]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,27 @@ def test_a_signal_while_it_loads_ends_it_in_order(tmp_path: Path, command: str, 
     ended = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
     assert ended.returncode == 0, ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(("command", "loads"), [("edge", "uvicorn"), ("worker", "grpc")])
+def test_no_photo_gets_to_a_disk_in_a_core_dump(tmp_path: Path, command: str, loads: str) -> None:
+    """Whatever the machine allows, and before anything is loaded that could crash; children inherit it."""
+    _, allowed = resource.getrlimit(resource.RLIMIT_CORE)
+    if allowed == 0:
+        pytest.skip("nothing leaves a core dump here")
+    (tmp_path / f"{loads}.py").write_text(
+        "import resource, sys; sys.exit(str(resource.getrlimit(resource.RLIMIT_CORE)))"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-m", command, "--config", "c.json"],
+        cwd=tmp_path,
+        preexec_fn=partial(resource.setrlimit, resource.RLIMIT_CORE, (allowed, allowed)),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+    assert ended.stderr.strip() == "(0, 0)"
 
 
 def test_a_check_that_is_stopped_has_not_found_the_file_good(tmp_path: Path) -> None:
