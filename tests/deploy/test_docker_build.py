@@ -69,7 +69,13 @@ class Builder:
         mounts = [f"--volume={self._pip}:/etc/pip.conf:ro"]
         mounts += [f"--volume={folder}:{folder}:ro" for folder in _wheel_folders()]
         asked = ["--isolation=chroot", "--network=host", "--pull-never", "--format=docker", "--layers", *mounts]
-        asked += ["--build-arg=TORCH_INDEX=", "--file=deploy/docker/Dockerfile", f"--target={target}", f"--tag={tag}"]
+        asked += [
+            "--build-arg=TORCH_INDEX=",
+            "--build-arg=MODELS=baked",
+            "--file=deploy/docker/Dockerfile",
+            f"--target={target}",
+            f"--tag={tag}",
+        ]
         self("bud", *asked, *options, ".")
         return self("from", "--pull-never", tag)
 

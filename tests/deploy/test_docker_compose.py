@@ -94,7 +94,19 @@ def test_images_are_targets_of_the_dockerfile(name: str) -> None:
     build = SERVICES[name]["build"]
     assert (FOLDER / build["context"] / build["dockerfile"]).resolve() == FOLDER / "docker" / "Dockerfile"
     assert build["target"] in TARGETS
-    assert build.get("args", {}) == ({"TORCH_INDEX": ""} if "cuda" in name else {})
+    assert build["args"] == {"MODELS": "baked"} | ({"TORCH_INDEX": ""} if "cuda" in name else {})
+
+
+def test_models_may_be_mounted_instead_of_being_in_the_images() -> None:
+    mounted = yaml.safe_load((FOLDER / "compose.models.yaml").read_text())
+    Draft7Validator(get_builtin_schema("vendor.compose-spec")).validate(mounted)
+    assert set(mounted["services"]) == set(SERVICES)
+    dockerfile = (FOLDER / "docker" / "Dockerfile").read_text()
+    for service in mounted["services"].values():
+        assert service["build"] == {"args": {"MODELS": "mounted"}}
+        (volume,) = service["volumes"]
+        assert (volume["type"], volume["read_only"]) == ("bind", True)
+        assert f"HAIRMESH_MODELS_DIR={volume['target']}" in dockerfile
 
 
 def test_the_edge_finds_the_workers_and_nobody_else_does() -> None:

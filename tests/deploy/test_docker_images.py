@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -113,6 +114,27 @@ def test_everything_in_an_image_is_pinned(target: str) -> None:
     pinned = {line.partition("==")[0] for line in (ROOT / "requirements.lock").read_text().splitlines()}
     assert closure(EXTRAS[target]) - set(OURS) <= {canonicalize_name(name) for name in pinned}
     assert "PIP_CONSTRAINT=/src/requirements.lock" in TEXT
+
+
+def test_weights_that_are_not_for_everybody_get_into_an_image_on_purpose(tmp_path: Path) -> None:
+    """There is no default: who builds says whether the image may be given out."""
+    (step,) = re.findall(r"^ARG MODELS\nRUN ((?:.*\\\n)*.*)$", TEXT, re.MULTILINE)
+    (programs := tmp_path / "bin").mkdir()
+    (programs / "hairmesh").write_text('#!/bin/sh\necho "$@" > "$4/fetched"\n')
+    (programs / "hairmesh").chmod(0o755)
+    results = {}
+    for chosen in ("baked", "mounted", ""):
+        models = tmp_path / f"models-{chosen}"
+        done = subprocess.run(
+            ["sh", "-c", step.replace("/opt/models", str(models))],
+            env={"PATH": f"{programs}:{os.environ['PATH']}", "MODELS": chosen},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        results[chosen] = (done.returncode, done.stderr, (models / "fetched").exists())
+    refused = "say --build-arg MODELS=baked or MODELS=mounted: docs/containers.md\n"
+    assert results == {"baked": (0, "", True), "mounted": (0, "", False), "": (1, refused, False)}
 
 
 def test_only_what_an_image_is_made_of_gets_to_the_builder() -> None:
