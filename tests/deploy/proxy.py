@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import signal
 import ssl
 import subprocess
 from collections.abc import Mapping
@@ -78,13 +79,21 @@ class Nginx:
     async def __aenter__(self) -> Self:
         """Start it and wait until it serves."""
         self._process = await asyncio.create_subprocess_exec(*self.command, stderr=asyncio.subprocess.PIPE)
+        await self._until_said(b"start worker process ")
+        return self
+
+    async def reload(self) -> None:
+        """What `systemctl reload nginx` does; until the former workers have gone."""
+        self._process.send_signal(signal.SIGHUP)
+        await self._until_said(b"exited with code 0")
+
+    async def _until_said(self, words: bytes) -> None:
         assert self._process.stderr is not None
         said = b""
-        while b"start worker process " not in said:
+        while words not in said:
             line = await self._process.stderr.readline()
             assert line, said.decode()
             said += line
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -144,6 +144,9 @@ def test_the_page_installs_them(tmp_path: Path, model_files: ModelFiles) -> None
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("configuration is good") == 2
     assert done.stdout.splitlines()[-1] == "0022", "what root does next in that shell is not for root alone"
+    hook = tmp_path / "etc" / "letsencrypt" / "renewal-hooks" / "deploy" / "hairmesh"
+    assert os.access(hook, os.X_OK)
+    assert hook.read_text().endswith("systemctl reload nginx\n")
     passwd = (tmp_path / "etc" / "passwd").read_text()
     for name, unit in TEXTS.items():
         assert (tmp_path / "etc" / "systemd" / "system" / name).read_text() == unit
