@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 import kubernetes_validate
 import pytest
+import yaml
 from cloudcoil.models.keda.v1alpha1 import ScaledObject
 
+from hairmesh import config_nodes, config_schema
 from tests.deploy.configured import worker_settings
-from tests.deploy.rendered import OVERLAYS, Object, container, one, overlay, pod, ports
+from tests.deploy.rendered import OVERLAYS, ROOT, Object, container, one, overlay, pod, ports
 
 VERSIONS = ("1.30", "1.37")
 """The oldest Kubernetes that knows all of it (preStop by `sleep`), and the newest."""
+PAGE = (ROOT / "docs" / "kubernetes.md").read_text()
 PARTS = ("edge", "worker")
 FROM_OUTSIDE = ("clients", "monitoring")
 """Labels of the namespaces that may come in."""
@@ -120,6 +125,31 @@ def test_only_edges_reach_a_workers_port_and_a_worker_reaches_nobody(name: str) 
     policies = [found["spec"] for found in overlay(name) if found["kind"] == "NetworkPolicy"]
     workers = one(name, "Deployment", "hairmesh-worker")["spec"]["selector"]
     assert not [spec for spec in policies if spec["podSelector"] == workers and "egress" in spec]
+
+
+def test_rules_of_the_page_for_what_else_is_configured_are_taken_and_mean_our_pods() -> None:
+    (block,) = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    policies = {policy["metadata"]["name"]: policy for policy in yaml.safe_load_all(block)}
+    assert set(policies) == {f"hairmesh-{part}-out" for part in PARTS}
+    names = one("cpu", "NetworkPolicy", "hairmesh-edge")["spec"]["egress"][1]
+    for part in PARTS:
+        policy = policies[f"hairmesh-{part}-out"]
+        for version in VERSIONS:
+            kubernetes_validate.validate(policy, version, strict=True)
+        assert policy["metadata"]["namespace"] == one("cpu", "Deployment", f"hairmesh-{part}")["metadata"]["namespace"]
+        labels = one("cpu", "Deployment", f"hairmesh-{part}")["spec"]["template"]["metadata"]["labels"]
+        assert policy["spec"]["podSelector"]["matchLabels"].items() <= labels.items()
+        assert policy["spec"]["policyTypes"] == ["Egress"]
+    assert names in policies["hairmesh-worker-out"]["spec"]["egress"]  # a worker has none otherwise
+
+
+def test_whatever_programs_may_ask_for_is_on_the_page() -> None:
+    """A key that holds an address leads nowhere where no policy lets it."""
+    keys = {key for side in config_schema.SIDES for key, _ in config_nodes.leaves(config_schema.of(side))}
+    addresses = {key for key in keys if key.endswith(("_url", "_endpoint"))} - {"public_base_url"}
+    assert {"features.base_url", "growth.comfyui_url"} <= addresses
+    section = PAGE.partition("## Who may go out")[2].partition("\n## ")[0]
+    assert {key for key in addresses | {"deps"} if f"| `{key}`" not in section and f", `{key}`" not in section} == set()
 
 
 @every_overlay
