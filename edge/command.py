@@ -37,6 +37,12 @@ from hairmesh import __version__, logs, spans
 from hairmesh.memory import keep_small_return_large
 from hairmesh.pem import loose_permissions
 
+EXIT_REFUSED = 2
+"""The same configuration would be refused again."""
+EXIT_NOT_NOW = 3
+"""What the configuration asks of this machine is not to be had: an address that is taken, a certificate that is just
+being replaced. Somebody else may mend it, and the next try succeeds.
+"""
 GRACE_S = 30
 """How long running requests may take after SIGTERM; then they are answered 503."""
 LEAVING_S = 0.5
@@ -54,7 +60,7 @@ The configuration is one JSON file: edge_config.example.json names every key, `h
 means and whether a change needs a restart. It is watched: a change is in force within 5 s without losing a request, a
 broken one changes nothing and is one error in the log, what waits for a restart is named there. Logs are JSON lines on
 standard error. SIGHUP: look at the file now. SIGTERM: no new connections, running requests are finished. Exit status 2:
-the configuration is refused; 3: the address cannot be had.
+the configuration is refused; 3: the address cannot be had, or a file that it names cannot be used: try again later.
 """
 
 
@@ -82,7 +88,7 @@ def main(arguments: list[str] | None = None) -> None:
     if options.check:
         _warn_of_permissions(options.config, settings)
     if complaints:
-        _refuse(options.config, complaints)
+        _refuse(options.config, complaints, EXIT_REFUSED if options.check else EXIT_NOT_NOW)
     if options.check:
         sys.stdout.write(f"hairmesh-edge: {options.config}: configuration is good\n")
         return
@@ -213,7 +219,7 @@ def _listener(settings: Settings) -> socket.socket:
 
 
 def _check_metrics_address(listen: str | None) -> None:
-    """Exit with status 3 where the port for Prometheus cannot be had; it is opened later, by the application."""
+    """Exit with `EXIT_NOT_NOW` where the port for Prometheus cannot be had; it is opened later, by the application."""
     if listen is None:
         return
     address = urlsplit(f"//{listen}")
@@ -227,17 +233,17 @@ def _check_metrics_address(listen: str | None) -> None:
 
 
 def _end_without_address(key: str, address: str, error: OSError) -> NoReturn:
-    """Exit with status 3."""
+    """Exit with `EXIT_NOT_NOW`."""
     problem = str(error.strerror).partition(" (")[0]  # Python may add the address
     sys.stderr.write(f"hairmesh-edge: {key} {address}: {problem}\n")
-    sys.exit(3)
+    sys.exit(EXIT_NOT_NOW)
 
 
-def _refuse(config: Path, complaints: Iterable[str]) -> NoReturn:
-    """Exit with status 2, having said every complaint."""
+def _refuse(config: Path, complaints: Iterable[str], status: int = EXIT_REFUSED) -> NoReturn:
+    """Exit, having said every complaint."""
     for complaint in complaints:
         sys.stderr.write(f"hairmesh-edge: {config}: {complaint}\n")
-    sys.exit(2)
+    sys.exit(status)
 
 
 def _wrong_outside(settings: Settings, *, folders: bool) -> Iterator[str]:
@@ -294,10 +300,10 @@ def _raise_descriptor_limit() -> None:
 
 
 def _refuse_several_processes() -> None:
-    """Exit with status 2 where the environment asks for what would split the pool's memory."""
+    """Exit with `EXIT_REFUSED` where the environment asks for what would split the pool's memory."""
     if os.environ.get("WEB_CONCURRENCY", "1") != "1":
         sys.stderr.write(
             "hairmesh-edge: WEB_CONCURRENCY is set: the edge is one process, since several would each count on their"
             " own\n"
         )
-        sys.exit(2)
+        sys.exit(EXIT_REFUSED)

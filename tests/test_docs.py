@@ -23,7 +23,7 @@ from hairmesh.stack import write_private
 from tests.e2e.breakable_worker import photo
 from tests.e2e.service import Record, Service, Worker
 from worker import settings as worker_settings
-from worker.command import EXIT_BAD_CONFIGURATION, EXIT_CANNOT_LISTEN
+from worker.command import EXIT_BAD_CONFIGURATION, EXIT_NOT_NOW
 from worker.server import EXIT_ACCELERATOR_LOST, EXIT_BROKEN
 
 ROOT = Path(__file__).parent.parent
@@ -153,7 +153,7 @@ def test_exit_statuses_of_a_worker_are_those_of_the_code() -> None:
     for first, status, *_ in rows("Exit status"):
         program = first or program
         told[program] |= set(status.split(", "))
-    ends = {0, EXIT_BROKEN, EXIT_BAD_CONFIGURATION, EXIT_CANNOT_LISTEN, EXIT_ACCELERATOR_LOST}
+    ends = {0, EXIT_BROKEN, EXIT_BAD_CONFIGURATION, EXIT_NOT_NOW, EXIT_ACCELERATOR_LOST}
     signals = {128 + signal.SIGINT, 128 + signal.SIGTERM}
     assert told["`hairmesh-worker`"] == {str(int(status)) for status in ends | signals}
 

@@ -11,7 +11,7 @@ import structlog
 from vision.errors import CancelledCallError
 from vision.growth.backend import GrowthBackend, GrowthJob, GrowthReason, GrowthUnavailableError, NoGrowth
 from vision.types import Progress, RgbImage, Stage
-from worker.settings import Settings, SettingsError
+from worker.settings import NotUsableError, Settings, SettingsError
 
 MakeBackend = Callable[[], GrowthBackend]
 """Called in the compute thread."""
@@ -101,7 +101,7 @@ def _comfyui(settings: Settings) -> MakeBackend:
     except ServerUrlError as error:
         raise SettingsError(str(error)) from None
     except WorkflowError as error:
-        raise SettingsError(f"growth.workflow: {error}") from None
+        raise NotUsableError(f"growth.workflow: {error}") from None
     journal_dir = state_dir(settings, os.environ)
     stall_after_s = settings.health.stall_after_s(Stage.DIFFUSION)
     # The server is to be found out before this worker would count as stalled itself.

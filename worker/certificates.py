@@ -17,13 +17,13 @@ import structlog
 
 from hairmesh import pem
 from hairmesh.renewal import Look, Notice, Renewal, digest
-from worker.settings import SettingsError, TlsSettings
+from worker.settings import NotUsableError, TlsSettings
 
 log = structlog.stdlib.get_logger("worker.certificates")
 
 
 class PortCertificate:
-    """Certificate and key, and whose certificates clients must have. Raises `SettingsError`."""
+    """Certificate and key, and whose certificates clients must have. Raises `NotUsableError`."""
 
     def __init__(
         self, cert: Path, key: Path, client_ca: Path | None, *, poll_s: float, clock: Callable[[], float]
@@ -36,7 +36,7 @@ class PortCertificate:
         try:
             self._first, self.validity = self._read()
         except pem.PemError as error:
-            raise SettingsError(f"tls: {error}") from None
+            raise NotUsableError(f"tls: {error}") from None
         self._news: deque[grpc.ServerCertificateConfiguration] = deque(maxlen=1)
         self._notice = Notice()
         self._stop = threading.Event()

@@ -18,7 +18,8 @@ from worker import settings as configuration
 from worker.server import CannotListenError, serve
 
 EXIT_BAD_CONFIGURATION = 2
-EXIT_CANNOT_LISTEN = 3
+EXIT_NOT_NOW = 3
+"""The address is taken, or a file that the configuration names cannot be used: the next try may succeed."""
 
 
 def run(
@@ -59,10 +60,12 @@ def run(
         if path and (warning := configuration.permissions_warning(path)):
             log.warning("config_permissions", problem=warning)
         code = asyncio.run(serve(settings, config_path=path, environ=os.environ, listen=listen))
+    except configuration.NotUsableError as error:
+        sys.exit(_fail(str(error), EXIT_NOT_NOW))
     except configuration.SettingsError as error:
         sys.exit(_fail(f"bad configuration: {error}", EXIT_BAD_CONFIGURATION))
     except CannotListenError as error:
-        sys.exit(_fail(str(error), EXIT_CANNOT_LISTEN))
+        sys.exit(_fail(str(error), EXIT_NOT_NOW))
     sys.exit(code)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from hairmesh import spans
 from worker.backends import configured_backend
 from worker.certificates import PortCertificate
-from worker.settings import Settings, SettingsError, TracingSettings
+from worker.settings import NotUsableError, Settings, SettingsError, TracingSettings
 
 
 def complaints(settings: Settings) -> Iterator[str]:
@@ -31,6 +31,6 @@ def complaints(settings: Settings) -> Iterator[str]:
 
 
 def check_tracing(tracing: TracingSettings) -> None:
-    """Raise `SettingsError` where there is nothing to send spans with."""
+    """Raise `NotUsableError` where there is nothing to send spans with."""
     if tracing.otlp_endpoint is not None and spans.packages_missing():
-        raise SettingsError(f"tracing.otlp_endpoint {spans.MISSING}")
+        raise NotUsableError(f"tracing.otlp_endpoint {spans.MISSING}")

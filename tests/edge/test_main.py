@@ -128,8 +128,11 @@ def test_certificates_are_checked_before_anything_starts(
         {"worker_tls": {"ca": str(key)}},
         {"worker_tls": {"ca": str(cert), "cert": str(cert), "key": str(cert)}},
     ):
-        assert run("--config", configuration(tmp_path, **tls), "--check") == 2
+        path = configuration(tmp_path, **tls)
+        assert run("--config", path, "--check") == 2
         (said,) = capsys.readouterr().err.splitlines()
+        assert run("--config", path) == 3, "who is just replacing them finishes: the next start succeeds"
+        assert capsys.readouterr().err.splitlines() == [said]
         assert f"{next(iter(tls))}: " in said
         assert "/certs/edge." in said or "none.pem" in said
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from hair.analysis.v1 import masks_pb2
 from hair.worker.v1 import worker_service_pb2 as pb
 
+from hairmesh import certs
 from hairmesh.wire import ANALYZE_SERVICE, TOKEN_KEY
 from tests.worker import raw_http2
 from tests.worker.fakes import BREAKS, FROZEN, HOLDS, LOSES_ACCELERATOR, NO_FACE, OK, held
@@ -269,6 +271,20 @@ async def test_bad_configuration_is_refused_without_repeating_it(tmp_path: Path,
         assert await worker.end() == 2
         assert said in worker.lines[-1]
         assert "SENTINEL" not in "".join(worker.lines)
+
+
+async def test_a_certificate_that_is_half_replaced_at_the_start_is_worth_another_try(tmp_path: Path) -> None:
+    for generation in ("former", "renewed"):
+        certs.write_dev(tmp_path / generation)
+    tls = {"cert": str(tmp_path / "renewed" / "worker.pem"), "key": str(tmp_path / "worker.key")}
+    config = write_config(tmp_path / "w.json", tls=tls)
+    shutil.copy(tmp_path / "former" / "worker.key", tmp_path)
+    async with process("worker", "--config", str(config)) as worker:
+        assert await worker.end() == 3, "systemd starts it again; with 2 it would not"
+        assert "are no certificate and its private key" in worker.lines[-1]
+    shutil.copy(tmp_path / "renewed" / "worker.key", tmp_path)
+    async with process("worker", "--config", str(config)) as worker:
+        await worker.event("listening")
 
 
 async def test_loose_permissions_and_missing_models_are_said(tmp_path: Path) -> None:

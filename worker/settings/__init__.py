@@ -8,7 +8,16 @@ a password.
 """
 
 from worker.settings.computing import GrowthSettings, ModelsSettings
-from worker.settings.file import DEFAULT_CONFIG, SettingsError, load, parse, permissions_warning, read, variables
+from worker.settings.file import (
+    DEFAULT_CONFIG,
+    NotUsableError,
+    SettingsError,
+    load,
+    parse,
+    permissions_warning,
+    read,
+    variables,
+)
 from worker.settings.health import DependencySettings, HealthSettings
 from worker.settings.network import MetricsSettings, TlsSettings, TracingSettings
 from worker.settings.whole import Settings
@@ -20,6 +29,7 @@ __all__ = [
     "HealthSettings",
     "MetricsSettings",
     "ModelsSettings",
+    "NotUsableError",
     "Settings",
     "SettingsError",
     "TlsSettings",

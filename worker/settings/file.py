@@ -30,6 +30,10 @@ class SettingsError(Exception):
         self.complaints = complaints
 
 
+class NotUsableError(SettingsError):
+    """A file that the configuration names cannot be used as it is now: the same configuration may do later."""
+
+
 def load(path: Path | None, environ: Mapping[str, str], *, listen: str | None = None) -> Settings:
     """Read `path` (None: only defaults and environment), then the environment, then `listen`.
 
