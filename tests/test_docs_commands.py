@@ -45,7 +45,7 @@ UNTYPED: Mapping[tuple[str, str], str] = {
         "docs/one-machine.md",
         "install -m 644 deploy/nginx/",
     ): "changes this machine; tests/deploy/test_nginx.py runs the site",
-    ("docs/one-machine.md", "ln -sfn VERSION"): "wants systemd as process 1",
+    ("docs/one-machine.md", "/opt/hairmesh/VERSION/"): "wants systemd as process 1",
     ("docs/install.md", "systemctl restart "): "wants systemd as process 1",
 }
 """By page and beginning of the block: why no test types it."""

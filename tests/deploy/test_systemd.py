@@ -92,7 +92,7 @@ def test_only_edges_reach_a_worker() -> None:
     assert values(WORKER, "IPAddressDeny") == ["any"]
     assert values(WORKER, "IPAddressAllow") == ["localhost"]
     (more,) = (FILES / "hairmesh-worker@.service.d").glob("*.conf")
-    assert values(more.read_text(), "IPAddressAllow")
+    assert values(more.read_text(), "IPAddressAllow") == [], "as it is, it lets in nobody: addresses here are nobody's"
 
 
 def confined(unit: str, program: str) -> list[str]:
@@ -144,6 +144,9 @@ def test_the_page_installs_them(tmp_path: Path, model_files: ModelFiles) -> None
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("configuration is good") == 2
     assert done.stdout.splitlines()[-1] == "0022", "what root does next in that shell is not for root alone"
+    drop_in = tmp_path / "etc" / "systemd" / "system" / "hairmesh-worker@.service.d" / "edges.conf"
+    (edges,) = re.findall(r'^EDGES="(.*?)"', script, re.MULTILINE)
+    assert values(drop_in.read_text(), "IPAddressAllow") == [edges]
     hook = tmp_path / "etc" / "letsencrypt" / "renewal-hooks" / "deploy" / "hairmesh"
     assert os.access(hook, os.X_OK)
     assert hook.read_text().endswith("systemctl reload nginx\n")
