@@ -34,6 +34,8 @@ UNTYPED: Mapping[tuple[str, str], str] = {
         "docker build ",
     ): "wants Docker; tests/deploy/test_docker_images.py runs the Dockerfile's steps",
     ("docs/containers.md", "cd deploy/compose"): "wants Docker; tests/deploy/test_docker_compose.py reads the file",
+    ("docs/containers.md", "export HAIRMESH_TAG="): "wants Docker",
+    ("docs/kubernetes.md", "kubectl diff "): "wants a cluster; tests/deploy/test_kubernetes.py builds the overlays",
     (
         "docs/kubernetes.md",
         "cp deploy/kubernetes/",
