@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import tomllib
@@ -109,6 +110,21 @@ def test_make_lists_every_target() -> None:
     listed = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for target in ("setup", "demo", "serve", "test", "test-long", "lint", "format", "protos", "bench"):
         assert re.search(rf"^make {target} +\S", listed, re.MULTILINE), target
+
+
+def test_what_takes_minutes_is_run_by_somebody() -> None:
+    nightly = ROOT / ".ci" / "nightly"
+    assert os.access(nightly, os.X_OK)
+    assert nightly.read_text().endswith("exec make test-long\n")
+    assert "](../.ci/nightly)" in (ROOT / "docs" / "releasing.md").read_text()
+
+
+def test_images_are_not_skipped_at_night(tmp_path: Path) -> None:
+    (tmp_path / "dirname").symlink_to("/usr/bin/dirname")
+    nightly = ["/bin/bash", ROOT / ".ci" / "nightly"]
+    done = subprocess.run(nightly, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "buildah is not here" in done.stderr
 
 
 def test_readme_names_both_commands() -> None:
