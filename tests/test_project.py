@@ -121,7 +121,7 @@ def test_what_takes_minutes_is_run_by_somebody() -> None:
 
 def test_images_are_not_skipped_at_night(tmp_path: Path) -> None:
     (tmp_path / "dirname").symlink_to("/usr/bin/dirname")
-    nightly = ["/bin/bash", ROOT / ".ci" / "nightly"]
+    nightly = ["/bin/bash", str(ROOT / ".ci" / "nightly")]
     done = subprocess.run(nightly, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "buildah is not here" in done.stderr
