@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from typing import Any
 
 import pytest
 
-from bench.edges import EDGES, LOADS, WORKERS, Seen, busy_share, overlaps, ratio, refusals
+from bench.edges import EDGES, LOADS, RATIO_MIN, WORKERS, Seen, busy_share, falls_short, overlaps, ratio, refusals
+from tests.test_distribution import ROOT, run
 
 
 def computed(began_s: float, ended_s: float) -> dict[str, Any]:
@@ -37,3 +40,23 @@ def test_every_edge_has_clients_and_one_load_fills_every_slot_several_times() ->
     assert all(len(clients) == EDGES and min(clients) > 0 for clients in LOADS.values())
     assert sum(LOADS["busy"]) >= 4 * WORKERS
     assert sum(LOADS["even"]) == WORKERS
+
+
+GOOD = {"throughput_ratio": RATIO_MIN, "double_booked": 0, "failed": 0}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"throughput_ratio": RATIO_MIN - 0.001}, {"double_booked": 1}, {"failed": 1}],
+    ids=lambda bad: next(iter(bad)),
+)
+def test_what_falls_short_is_named(bad: dict[str, float]) -> None:
+    assert falls_short(GOOD) == []
+    assert falls_short(GOOD | bad) == list(bad)
+
+
+@pytest.mark.long
+def test_three_edges_get_as_much_out_of_six_workers_as_one_does() -> None:
+    """The bench itself, which ends with status 1 where they do not. Needs a machine with nothing else to do."""
+    said = run(sys.executable, ROOT / "bench" / "edges.py", folder=ROOT, PYTHONPATH=str(ROOT))
+    assert json.loads(said.splitlines()[-1])["throughput_ratio"] >= RATIO_MIN
