@@ -26,6 +26,12 @@ _GRPC = 10_000
 """Its gRPC ports are its HTTP ports and this."""
 
 
+def _all_stopped(pid: int) -> bool:
+    """Whether every thread of a process is."""
+    stats = [(task / "stat").read_text() for task in Path(f"/proc/{pid}/task").iterdir()]
+    return all(stat.rpartition(") ")[2].startswith("T") for stat in stats)
+
+
 @dataclass(frozen=True, slots=True)
 class S3Server:
     """One that runs."""
@@ -58,6 +64,8 @@ class S3Server:
     def frozen(self) -> Iterator[None]:
         """Inside, it takes connections and never answers."""
         self.process.send_signal(signal.SIGSTOP)
+        while not _all_stopped(self.process.pid):  # a thread that still runs would answer one more request
+            time.sleep(0.001)
         try:
             yield
         finally:

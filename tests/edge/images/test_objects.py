@@ -125,6 +125,7 @@ async def test_a_put_that_is_cancelled_is_not_counted(s3: S3Server, store: Objec
     with s3.frozen():
         put = asyncio.create_task(store.put({new_id("r"): b"x"}, time.time()))
         while store.figures.waiting == 0:  # noqa: ASYNC110  (nothing tells when it has been sent)
+            assert not put.done()
             await asyncio.sleep(0.01)
         put.cancel()
         with pytest.raises(asyncio.CancelledError):
