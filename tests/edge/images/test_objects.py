@@ -124,7 +124,7 @@ async def test_why_it_refuses_is_said_without_what_is_secret(
 async def test_a_put_that_is_cancelled_is_not_counted(s3: S3Server, store: ObjectStore) -> None:
     with s3.frozen():
         put = asyncio.create_task(store.put({new_id("r"): b"x"}, time.time()))
-        while store.figures.waiting == 0:  # noqa: ASYNC110  (nothing tells when it has been sent)
+        while store.figures.waiting == 0:
             assert not put.done()
             await asyncio.sleep(0.01)
         put.cancel()
