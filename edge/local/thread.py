@@ -58,6 +58,16 @@ def load_engine(models_dir: Path | None) -> Engine:
     return engine.load(models_dir)
 
 
+def _without_frames(error: Exception) -> Exception:
+    """The same without the frames it came through: they hold the decoded photo, up to 120 MB, until the collector of
+    cycles happens to come by.
+    """
+    for behind in (error.__cause__, error.__context__):
+        if behind is not None:
+            behind.__traceback__ = None
+    return error.with_traceback(None)
+
+
 class _Job:
     """Work in line. What it holds, a photo above all, goes when its caller does."""
 
@@ -230,7 +240,7 @@ class _Lane(threading.Thread):
             try:
                 result = job.context.run(self._do, job)
             except Exception as error:  # noqa: BLE001  (carried to the one who waits)
-                failure = error
+                failure = _without_frames(error)
             self._job = None
             job.tell(result, failure)
             del job, result, failure  # nothing of it is kept while the next one is waited for

@@ -129,3 +129,28 @@ async def test_what_it_says_carries_the_ids_of_its_request() -> None:
             await thread.run(work, PHOTO, Ticket(), PATIENCE_S)
     await thread.close()
     assert seen == [{"request_id": "first"}, {"request_id": "second"}]
+
+
+async def test_a_refused_photo_is_let_go_of_at_once() -> None:
+    """Without waiting for the collector of cycles, which heeds how many things there are and not how large."""
+    thread = LocalThread(LocalVision(), ScriptedEngine().load)
+    left: list[weakref.ref[set[int]]] = []
+
+    def refuse(_engine: Engine, _photo: bytes, _ticket: Ticket) -> None:
+        decoded = {1}
+        left.append(weakref.ref(decoded))
+        try:
+            int("no number")
+        except ValueError as error:
+            problem = error  # a frame that knows what passed through it: a cycle
+            raise ApiError("NO_FACE") from problem
+
+    gc.collect()
+    gc.disable()
+    try:
+        with pytest.raises(ApiError, match="NO_FACE"):
+            await thread.run(refuse, PHOTO, Ticket(), PATIENCE_S)
+        assert left[0]() is None
+    finally:
+        gc.enable()
+        await thread.close()
