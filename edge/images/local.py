@@ -62,6 +62,8 @@ class LocalStore:
         self._condition = Condition(self._no_room)
         self._waiting: dict[str, _Waiting] = {}
         """Who is taken out of it is not wanted any more."""
+        self._under_way: set[str] = set()
+        """Those that a thread is writing: one that was removed meanwhile may stand on the disk for a moment, unread."""
         self._failed: set[str] = set()
         """Those of `_waiting` whose write failed after they had been promised."""
         self._threads = Threads(THREADS, "pictures")
@@ -134,7 +136,7 @@ class LocalStore:
         """See `ImageStore.get`."""
         if (waiting := self._waiting.get(picture_id)) is not None:
             return waiting.data
-        if ID.fullmatch(picture_id) is None:
+        if picture_id in self._under_way or ID.fullmatch(picture_id) is None:
             return None
         # Not `_run`: one that cannot be read says nothing of whether others can be stored.
         return await self._in_thread(partial(self._folder.read, picture_id))
@@ -243,14 +245,17 @@ class LocalStore:
             self._condition.failed(error.strerror or type(error).__name__)
 
     def _write(self, picture_id: str, data: bytes, began_s: float) -> None:
-        self._free_bytes = self._folder.write(picture_id, data)
-        self._condition.worked()
-        wanted = self._folder.is_wanted(picture_id, began_s)
-        if not wanted:
-            self._folder.remove([picture_id])
-        if self._waiting.pop(picture_id, None) is None:
-            self._folder.remove([picture_id])
-        elif not wanted:
+        self._under_way.add(picture_id)
+        try:
+            self._free_bytes = self._folder.write(picture_id, data)
+            self._condition.worked()
+            wanted = self._folder.is_wanted(picture_id, began_s)
+            if not wanted or picture_id not in self._waiting:
+                self._folder.remove([picture_id])
+        finally:
+            self._under_way.discard(picture_id)
+        # From here on whoever removes it finds its file.
+        if self._waiting.pop(picture_id, None) is not None and not wanted:
             self._stock.drop(1, len(data))
 
     def _try_out(self) -> None:

@@ -27,7 +27,8 @@ RESERVED = 64
 """Connections beyond `limits.max_connections`: for probes and refusals while that many requests run."""
 HEAD_START_BYTES = 65_536
 HEAD_START_S = 1.0
-"""So much in so long is what an answer that has only just begun to wait counts as taken."""
+"""So much in so long is what an answer counts as taken at least: what the first moment shows is chance, like the piece
+that a buffer had room for after all. Among those of whom no more is known, who has waited longest goes."""
 
 
 class Closed(StrEnum):
@@ -73,7 +74,7 @@ class Unread:
 
     def pace(self, left: int, now_s: float) -> float:
         """Bytes per second at which it was taken, of which so many are left."""
-        return (self.size - left + HEAD_START_BYTES) / (now_s - self.since_s + HEAD_START_S)
+        return max(self.size - left, HEAD_START_BYTES) / max(now_s - self.since_s, HEAD_START_S)
 
 
 class Crowd:
@@ -89,6 +90,7 @@ class Crowd:
         self._served: dict[Guest, None] = {}
         """Those with a request, the oldest first; some of them may be read already."""
         self._read: dict[Guest, Unread] = {}
+        """In the order in which they began to wait."""
         self._read_bytes = 0
         """Their sizes: at least what is unread, which shrinks while nobody tells."""
         self.closed: Counter[Closed] = Counter()

@@ -338,6 +338,40 @@ async def test_a_picture_removed_before_it_was_written_is_not_written(
     assert store.figures.bytes == 4
 
 
+@pytest.mark.parametrize("by_request", [False, True])
+async def test_a_picture_whose_write_was_under_way_is_gone_at_once(
+    store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch, by_request: bool
+) -> None:
+    """Its file still appears, and stands there until its own thread sees that nobody wants it."""
+    disk = SlowDisk(monkeypatch)
+    stands, seen = threading.Event(), threading.Event()
+    real = Folder.is_wanted
+
+    def is_wanted(files: Folder, picture_id: str, began_s: float) -> bool:
+        stands.set()
+        seen.wait(20)
+        return real(files, picture_id, began_s)
+
+    monkeypatch.setattr(Folder, "is_wanted", is_wanted)
+    gone, kept = an_id(), new_id("another-request")
+    await put(store, gone, b"gone")
+    await asyncio.to_thread(disk.entered.wait, 10)
+    if by_request:
+        assert await store.remove_request("a-request") == 1
+    else:
+        await store.remove([gone])
+    disk.let_go.set()
+    await asyncio.to_thread(stands.wait, 10)
+    assert visible(folder) == [f"{gone}.png"]
+    assert await store.get(gone) is None
+    seen.set()
+    await eventually(lambda: visible(folder) == [])
+    await put(store, kept, b"kept")
+    await eventually(lambda: visible(folder) == [f"{kept}.png"])
+    assert await store.get(kept) == b"kept"
+    assert store.figures.bytes == 4
+
+
 @pytest.fixture
 def planted(folder: Path) -> dict[str, Path]:
     """What somebody else has put there under names that could be ours."""

@@ -136,6 +136,20 @@ def test_then_who_takes_its_answer_the_most_slowly(house: House) -> None:
     house.crowd.drained(guests[2])
 
 
+@pytest.mark.parametrize("at_once", [0, 16_384, 65_536])
+def test_a_moment_says_nothing_and_who_has_waited_longest_goes(house: House, at_once: int) -> None:
+    """Over HTTPS a buffer takes one more piece right after its owner was said to be waiting."""
+    guests = house.fill_and_serve()
+    for guest in guests[:4]:
+        house.reads(guest, MUCH // 5)
+        guest.unread_bytes -= at_once
+        house.now_s += 0.02
+    house.crowd.drained(guests[0])
+    house.reads(guests[0], MUCH // 5)  # it takes its answer piece by piece, and has just had one
+    house.reads(guests[4], 2 * (MUCH // 5))
+    assert gone(guests) == [1]
+
+
 def test_where_everybody_is_served_the_newest_request_goes(house: House) -> None:
     """The number is a bound. Who comes has none yet, and stays: it may be one of alerting."""
     guests = house.fill()
