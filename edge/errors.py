@@ -244,8 +244,15 @@ TABLE: Mapping[str, Row] = {
         _LATER,
         retry_after_s=5,
     ),
-    "EDGE_FAILED": Row(
-        SYSTEM, 503, Text("系统错误，请稍后重试", "System error, please try again later."), _LATER, retry_after_s=5
+    "NO_EDGE": Row(  # said by the proxy in front (deploy/nginx), which reached no edge: nobody has begun the call
+        SYSTEM,
+        503,
+        Text("服务暂时无法连接，请稍后重试", "The service cannot be reached at present, please try again later."),
+        _LATER,
+        retry_after_s=3,
+    ),
+    "EDGE_FAILED": Row(  # by that proxy, too: the edge went with the call, and another one is there at once
+        SYSTEM, 503, Text("系统错误，请稍后重试", "System error, please try again later."), _LATER, retry_after_s=1
     ),
     "MISSING_PARAMETER": Row(PARAMETER, 400, Text("缺少参数", "A parameter is missing."), _SEE_FIELD),
     "INVALID_PARAMETER": Row(PARAMETER, 400, Text("参数无效", "A parameter is invalid."), _SEE_FIELD),

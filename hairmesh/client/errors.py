@@ -216,6 +216,7 @@ TABLE: Mapping[str, Row] = {
     "NO_WORKER": _SOON,
     "BUSY": _SOON,
     "SHUTTING_DOWN": _SOON,
+    "NO_EDGE": _SOON,
     "WORKER_FAILED": Row(UnavailableError),  # two workers have tried: a third may be the photo's next victim
     "EDGE_FAILED": Row(UnavailableError),  # a fault of the program, which time does not mend
     "DEADLINE": Row(DeadlineError),  # more of the same patience ends in the same way
