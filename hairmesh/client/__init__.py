@@ -22,6 +22,7 @@ from hairmesh.client.envelope import HairMeshError, NotAnEnvelopeError, Progress
 from hairmesh.client.errors import (
     BusyError,
     DeadlineError,
+    GatewayError,
     NoFaceError,
     NotAPictureError,
     NotFrontalError,
@@ -73,6 +74,7 @@ __all__ = [
     "BusyError",
     "Client",
     "DeadlineError",
+    "GatewayError",
     "HairMeshError",
     "NoFaceError",
     "NotAPictureError",

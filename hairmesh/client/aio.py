@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
@@ -21,7 +22,7 @@ from hairmesh.client.answers import (
     SpecialPoints,
 )
 from hairmesh.client.core import Answer, Call
-from hairmesh.client.envelope import Envelope, HairMeshError
+from hairmesh.client.envelope import HairMeshError
 from hairmesh.client.files import saved_whole
 from hairmesh.client.options import (
     AnyCall,
@@ -29,11 +30,14 @@ from hairmesh.client.options import (
     HairlinesCall,
     MasksCall,
     MeasureCall,
+    OnWait,
     StylesCall,
 )
+from hairmesh.client.patience import UNREACHABLE_S
 from hairmesh.client.photo import Photo
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class AsyncClient:
@@ -50,8 +54,17 @@ class AsyncClient:
         timeout_s: float | None = None,
         api_key: str | None = None,
         authority: str | Path | None = None,
+        retries: bool = True,
+        unreachable_s: float = UNREACHABLE_S,
     ) -> None:
-        self._settings = core.Settings(url, timeout_s=timeout_s, api_key=api_key, authority=authority)
+        self._settings = core.Settings(
+            url,
+            timeout_s=timeout_s,
+            api_key=api_key,
+            authority=authority,
+            retries=retries,
+            unreachable_s=unreachable_s,
+        )
         self._http = httpx.AsyncClient(**self._settings.transport)
 
     @property
@@ -87,21 +100,15 @@ class AsyncClient:
         """Name the anatomical points."""
         return await self._call(core.SPECIAL_POINTS, photo, given)
 
-    async def picture(self, url: str) -> bytes:
+    async def picture(self, url: str, *, on_wait: OnWait | None = None) -> bytes:
         """The PNG at one of an answer's URLs. Raises `PictureError` when it is gone."""
-        with core.fetching() as timeout_s:
-            response = await self._http.get(url, timeout=timeout_s)
-        core.check_picture(response)
-        return response.content
+        fetch = core.Fetch(self._settings, on_wait)
+        return await self._tried(fetch, partial(self._fetched, fetch, url))
 
-    async def save_picture(self, url: str, path: str | Path) -> Path:
+    async def save_picture(self, url: str, path: str | Path, *, on_wait: OnWait | None = None) -> Path:
         """The same into a file, which is there whole or not at all."""
-        with saved_whole(Path(path)) as file, core.fetching() as timeout_s:
-            async with self._http.stream("GET", url, timeout=timeout_s) as response:
-                core.check_picture(response)
-                async for chunk in response.aiter_bytes():
-                    file.write(chunk)
-        return Path(path)
+        fetch = core.Fetch(self._settings, on_wait)
+        return await self._tried(fetch, partial(self._saved, fetch, url, Path(path)))
 
     async def save_pictures(self, answer: Answer[T], folder: str | Path, prefix: str = "") -> Mapping[str, Path]:
         """Every picture of an answer as `folder/{prefix}{name}.png`; the files by name. The folder is made."""
@@ -113,9 +120,9 @@ class AsyncClient:
 
     async def remove_pictures(self, request_id: str, *, admin_token: str) -> int:
         """Remove an answer's pictures from the service at once; how many there were."""
-        with core.fetching() as timeout_s:
+        with core.Fetch(self._settings).sending() as timeout:
             response = await self._http.delete(
-                core.removal_route(request_id), headers=core.bearer(admin_token), timeout=timeout_s
+                core.removal_route(request_id), headers=core.bearer(admin_token), timeout=timeout
             )
         return core.removed(response)
 
@@ -139,17 +146,35 @@ class AsyncClient:
 
     async def _call(self, call: Call[T], photo: Photo, given: Mapping[str, object]) -> Answer[T]:
         request = core.Request(self._settings, call, photo, given)
+        return await self._tried(request, partial(self._once, call, request))
+
+    @staticmethod
+    async def _tried(tries: core.Tries, once: Callable[[], Awaitable[R]]) -> R:
         while True:
             try:
-                return core.answer_of(call, await self._once(request))
+                return await once()
             except HairMeshError as error:
-                pause_s = request.pause_s(error)
+                pause_s = tries.pause_s(error)
             await asyncio.sleep(pause_s)
 
-    async def _once(self, request: core.Request) -> Envelope:
+    async def _once(self, call: Call[T], request: core.Request) -> Answer[T]:
         with request.sending() as arguments:
             async with self._http.stream(**arguments) as response:
                 reply = request.reply(response)
                 async for chunk in response.aiter_bytes():
                     reply.feed(chunk)
-                return reply.envelope()
+                return core.answer_of(call, reply.envelope())
+
+    async def _fetched(self, fetch: core.Fetch, url: str) -> bytes:
+        with fetch.sending() as timeout:
+            response = await self._http.get(url, timeout=timeout)
+        core.check_picture(response)
+        return response.content
+
+    async def _saved(self, fetch: core.Fetch, url: str, path: Path) -> Path:
+        with saved_whole(path) as file, fetch.sending() as timeout:
+            async with self._http.stream("GET", url, timeout=timeout) as response:
+                core.check_picture(response)
+                async for chunk in response.aiter_bytes():
+                    file.write(chunk)
+        return path

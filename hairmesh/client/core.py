@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import ssl
 import time
@@ -29,22 +30,17 @@ from hairmesh.client.envelope import (
     Envelope,
     Events,
     HairMeshError,
-    NotAnEnvelopeError,
     Progress,
     Queued,
-    envelope,
     told,
 )
 from hairmesh.client.errors import (
-    OF_A_PROXY,
     PictureError,
     TooLateError,
     TransportError,
-    UnreachableError,
-    UntrustedError,
     refusal,
 )
-from hairmesh.client.options import HANDLING, OnProgress, SlowHandling, form_fields, language_header
+from hairmesh.client.options import HANDLING, OnProgress, OnWait, SlowHandling, form_fields, language_header
 from hairmesh.client.patience import Patience
 from hairmesh.client.photo import Photo, Upload
 from hairmesh.client.pictures import pictures
@@ -56,12 +52,14 @@ from hairmesh.client.routes import (
     MEASURE_ROUTE,
     ON_THE_WAY_S,
     REMOVE_PICTURES_ROUTE,
+    SLOW_ROUTES,
     SPECIAL_POINTS_ROUTE,
     STYLES_ROUTE,
     TIMEOUT_S,
     check_timeout,
     timeout_of,
 )
+from hairmesh.client.transport import envelope_of, seconds, translated
 
 T = TypeVar("T")
 CONNECT_TIMEOUT_S = 10.0
@@ -109,16 +107,28 @@ class Removed:
 
 
 class Settings:
-    """How a client reaches its edge."""
+    """How a client reaches its edge, and when it asks once more."""
 
-    def __init__(self, url: str, *, timeout_s: float | None, api_key: str | None, authority: str | Path | None) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout_s: float | None,
+        api_key: str | None,
+        authority: str | Path | None,
+        retries: bool,
+        unreachable_s: float,
+    ) -> None:
         """Raises `ValueError` for an address or a time that will not do, `OSError` or `ssl.SSLError` for a file."""
         self.url = httpx.URL(url)
         if self.url.scheme not in {"http", "https"} or not self.url.host:
             raise ValueError("url must be http://… or https://…")
         if self.url.userinfo:
             raise ValueError("url must hold no user and password")
+        if not 0 <= unreachable_s < math.inf:
+            raise ValueError("unreachable_s must not be negative")
         self.timeout_s = None if timeout_s is None else check_timeout(timeout_s)
+        self.retries, self.unreachable_s = retries, unreachable_s
         self.key_header = {} if api_key is None else {"x-api-key": api_key}
         trust = ssl.create_default_context(cafile=authority) if authority else True
         # No proxies from the environment: photos go to the address given and nowhere else.
@@ -129,8 +139,41 @@ class Settings:
         return str(self.url)
 
 
-class Request:
-    """One call of one caller: how it is sent, and what is left of its patience."""
+class Tries:
+    """What is sent until it has an answer: what is left of its patience, and whether there is another try."""
+
+    def __init__(self, settings: Settings, total_s: float, on_wait: OnWait | None, *, slow: bool = False) -> None:
+        self._retries = settings.retries
+        self._on_wait = on_wait
+        now_s = time.monotonic()
+        self._patience = Patience(total_s, now_s, unreachable_s=settings.unreachable_s, slow=slow)
+
+    def pause_s(self, error: HairMeshError) -> float:
+        """How long to wait before the next try; raises `error` where there is none."""
+        chance = random.random()  # noqa: S311  (no secret)
+        pause_s = self._patience.pause_s(error, time.monotonic(), chance) if self._retries else None
+        if pause_s is None:
+            raise error
+        if self._on_wait:
+            self._on_wait(error, pause_s)
+        return pause_s
+
+
+class Fetch(Tries):
+    """One picture for one caller."""
+
+    def __init__(self, settings: Settings, on_wait: OnWait | None = None) -> None:
+        super().__init__(settings, TIMEOUT_S, on_wait)
+
+    @contextmanager
+    def sending(self) -> Iterator[httpx.Timeout]:
+        """How long one try may take. Raises `TransportError` of some kind for what httpx raises meanwhile."""
+        with translated():
+            yield _timeout(self._patience.left_s(time.monotonic()))
+
+
+class Request(Tries):
+    """One call of one caller: how it is sent."""
 
     def __init__(self, settings: Settings, call: Call[Any], photo: Photo, given: Mapping[str, object]) -> None:
         handling = cast("SlowHandling", {name: value for name, value in given.items() if name in HANDLING})
@@ -143,41 +186,31 @@ class Request:
         self._headers = {**settings.key_header, **language_header(self._fields)}
         if request_id := handling.get("request_id"):
             self._headers["x-request-id"] = request_id
-        self._on_wait = handling.get("on_wait")
         self._on_progress = handling.get("on_progress")
         if self._on_progress:
             self._headers["accept"] = EVENT_STREAM
         timeout_s = handling.get("timeout_s")
         total_s = (settings.timeout_s or timeout_of(call.route)) if timeout_s is None else check_timeout(timeout_s)
-        self._patience = Patience(total_s, time.monotonic())
+        super().__init__(settings, total_s, handling.get("on_wait"), slow=call.route in SLOW_ROUTES)
 
     @contextmanager
     def sending(self) -> Iterator[dict[str, Any]]:
         """httpx's arguments for one try. Raises `TransportError` of some kind for what httpx raises meanwhile."""
         left_s = self._patience.left_s(time.monotonic())
         patience = {"x-request-timeout-ms": str(max(1, round(left_s * 1000)))}
-        with ExitStack() as opened, _translated():
+        with ExitStack() as opened, translated():
             yield {
                 "method": "POST",
                 "url": self._route,
                 "files": {name: opened.enter_context(each.opened()) for name, each in self._uploads.items()},
                 "data": self._fields,
                 "headers": self._headers | patience,
-                "timeout": httpx.Timeout(left_s + ON_THE_WAY_S, connect=min(CONNECT_TIMEOUT_S, left_s + ON_THE_WAY_S)),
+                "timeout": _timeout(left_s + ON_THE_WAY_S),
             }
 
     def reply(self, response: httpx.Response) -> Reply:
         """Takes what comes back."""
         return Reply(response, self._patience, self._on_progress)
-
-    def pause_s(self, error: HairMeshError) -> float:
-        """How long to wait before the next try; raises `error` where there is none."""
-        pause_s = self._patience.pause_s(error, time.monotonic(), random.random())  # noqa: S311  (no secret)
-        if pause_s is None:
-            raise error
-        if self._on_wait:
-            self._on_wait(error, pause_s)
-        return pause_s
 
 
 class Reply:
@@ -212,7 +245,7 @@ class Reply:
         `TransportError` for a stream without a result, or of some kind for a proxy's own words.
         """
         if self._events is None:
-            result = _envelope(bytes(self._content), self._status, self._retry_after, self._where)
+            result = envelope_of(bytes(self._content), self._status, self._retry_after, self._where)
         elif self._result is None:
             raise TransportError("the stream ended before its result")
         else:
@@ -225,13 +258,6 @@ class Reply:
 def answer_of(call: Call[T], result: Envelope) -> Answer[T]:
     """A good envelope as an answer; raises `UnexpectedAnswerError`."""
     return Answer(decode(call.answer, result.data), result.data, result.request_id)
-
-
-@contextmanager
-def fetching() -> Iterator[float]:
-    """For one picture: how long it may take, in s. Raises `TransportError` of some kind."""
-    with _translated():
-        yield TIMEOUT_S
 
 
 def removal_route(request_id: str) -> str:
@@ -247,7 +273,7 @@ def bearer(token: str) -> dict[str, str]:
 def removed(response: httpx.Response) -> int:
     """How many pictures were; raises `RefusedError` or `TransportError` of some kind, `NotAnEnvelopeError`."""
     where = f"{response.request.method} /api/v1/requests/…/pictures"
-    result = _envelope(response.content, response.status_code, response.headers.get("retry-after"), where)
+    result = envelope_of(response.content, response.status_code, response.headers.get("retry-after"), where)
     if not result.ok:
         raise refusal(result)
     return decode(Removed, result.data).removed
@@ -256,47 +282,8 @@ def removed(response: httpx.Response) -> int:
 def check_picture(response: httpx.Response) -> None:
     """Raises `PictureError` where there is none."""
     if response.status_code != httpx.codes.OK:
-        raise PictureError(response.status_code)
+        raise PictureError(response.status_code, seconds(response.headers.get("retry-after")))
 
 
-def _envelope(content: bytes, http_status: int, retry_after: str | None, where: str) -> Envelope:
-    """The envelope; raises `TransportError` of some kind where a proxy speaks for an edge, `NotAnEnvelopeError`."""
-    try:
-        return envelope(content, http_status, retry_after, where)
-    except NotAnEnvelopeError as error:
-        if (kind := OF_A_PROXY.get(http_status)) is None:
-            raise
-        raise kind(f"{error}: a proxy in front has no answer of an edge", _seconds(retry_after)) from error
-
-
-def _seconds(retry_after: str | None) -> float | None:
-    """None for a date, too: how late it is there, nobody here knows."""
-    try:
-        return None if retry_after is None else float(retry_after)
-    except ValueError:
-        return None
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    """httpx's failures as ours: without URLs, which may be a picture's."""
-    try:
-        yield
-    except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
-        if _is_about_trust(error):
-            raise UntrustedError(str(error)) from error
-        raise UnreachableError(f"not reachable: {error or type(error).__name__}") from error
-    except httpx.TimeoutException as error:
-        raise TooLateError("no answer in the time given") from error
-    except httpx.TransportError as error:
-        raise TransportError(f"the connection broke: {type(error).__name__}") from error
-
-
-def _is_about_trust(error: BaseException) -> bool:
-    """Whether TLS is what failed; httpx keeps it as a cause."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, ssl.SSLError):
-            return True
-        cause = cause.__cause__ or cause.__context__
-    return False
+def _timeout(left_s: float) -> httpx.Timeout:
+    return httpx.Timeout(left_s, connect=min(CONNECT_TIMEOUT_S, left_s))

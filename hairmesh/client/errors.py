@@ -2,7 +2,9 @@
 
 HairMeshError
 ├── TransportError            no answer: the connection broke
-│   ├── UnreachableError, UntrustedError, TooLateError
+│   ├── UnreachableError          no connection
+│   │   └── GatewayError              of a proxy in front to an edge
+│   ├── UntrustedError, TooLateError
 ├── PictureError              a picture is gone
 ├── NotAnEnvelopeError        something else answers at this address
 ├── UnexpectedAnswerError     an answer that breaks the contract
@@ -24,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any
 
 from hairmesh.client.envelope import Envelope, HairMeshError
@@ -41,7 +44,11 @@ class TransportError(HairMeshError):
 
 
 class UnreachableError(TransportError):
-    """There was no connection and the request was not sent, or a proxy in front has none to an edge."""
+    """There was no connection, and the request was not sent."""
+
+
+class GatewayError(UnreachableError):
+    """A proxy in front has no answer of an edge: none is there, or it ended with the call. Few proxies say which."""
 
 
 class UntrustedError(TransportError):
@@ -55,10 +62,11 @@ class TooLateError(TransportError):
 class PictureError(HairMeshError):
     """A picture of an answer could not be had; 404: it was removed, by age or on purpose."""
 
-    def __init__(self, http_status: int) -> None:
+    def __init__(self, http_status: int, retry_after_s: float | None = None) -> None:
         # Without the URL: whoever knows it may see the picture.
         super().__init__(f"a picture of an answer: HTTP {http_status}")
         self.http_status = http_status
+        self.retry_after_s = retry_after_s
 
 
 class RefusedError(HairMeshError):
@@ -144,7 +152,7 @@ class UnavailableError(RefusedError):
 
 
 class BusyError(UnavailableError):
-    """No worker is free, or none is there, or the edge is going down: soon."""
+    """No worker is free, or none is there, or no edge is: soon."""
 
 
 class DeadlineError(UnavailableError):
@@ -183,17 +191,31 @@ class RateLimitedError(RequestError):
     """Too many requests for this key or address."""
 
 
+class Again(Enum):
+    """Whether the same request is sent once more after such a failure; how often and when stands in `patience`."""
+
+    NEVER = auto()
+    AS_TOLD = auto()
+    """Nothing is wrong with it, and time alone mends what is: after what `Retry-After` says."""
+    UNKEPT = auto()
+    """The same, but that it was computed, and then its pictures could not be kept."""
+    NO_EDGE = auto()
+    """There is no edge, so that nobody has begun it."""
+    PERHAPS_NO_EDGE = auto()
+    """There is no edge, as it seems, and nobody says for certain that none has begun it."""
+    LOST = auto()
+    """It was sent, and whoever had it is gone: perhaps by its doing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """What becomes of one reason."""
 
     error: type[RefusedError]
-    again: bool = False
-    """Whether the same request may be sent once more after what `Retry-After` says: nothing is wrong with it, and time
-    alone mends it."""
+    again: Again = Again.NEVER
 
 
-_SOON = Row(BusyError, again=True)
+_SOON = Row(BusyError, Again.AS_TOLD)
 
 TABLE: Mapping[str, Row] = {
     "NO_FACE": Row(NoFaceError),
@@ -216,12 +238,12 @@ TABLE: Mapping[str, Row] = {
     "NO_WORKER": _SOON,
     "BUSY": _SOON,
     "SHUTTING_DOWN": _SOON,
-    "NO_EDGE": _SOON,
+    "NO_EDGE": Row(BusyError, Again.NO_EDGE),  # said by nginx: of every edge it tried, none took a byte of the call
     "WORKER_FAILED": Row(UnavailableError),  # two workers have tried: a third may be the photo's next victim
-    "EDGE_FAILED": Row(UnavailableError),  # a fault of the program, which time does not mend
+    "EDGE_FAILED": Row(UnavailableError, Again.LOST),  # said by nginx: the edge ended with the call inside
     "DEADLINE": Row(DeadlineError),  # more of the same patience ends in the same way
-    "STORE_FULL": Row(PictureStoreError, again=True),
-    "STORE_FAILED": Row(PictureStoreError, again=True),
+    "STORE_FULL": Row(PictureStoreError, Again.UNKEPT),
+    "STORE_FAILED": Row(PictureStoreError, Again.UNKEPT),
     "LOCAL_VISION_MISSING": Row(OutOfOrderError),
     "LOCAL_MODELS_MISSING": Row(OutOfOrderError),
     "LOCAL_VISION_STUCK": Row(OutOfOrderError),
@@ -245,7 +267,7 @@ TABLE: Mapping[str, Row] = {
     "NOT_FOUND": Row(ProtocolError),
     "METHOD_NOT_ALLOWED": Row(ProtocolError),
     "UNSUPPORTED_MEDIA_TYPE": Row(ProtocolError),
-    "TOO_MANY_REQUESTS": Row(RateLimitedError, again=True),
+    "TOO_MANY_REQUESTS": Row(RateLimitedError, Again.AS_TOLD),
     "TOO_MANY_WRONG_TOKENS": Row(UnauthorizedError),
 }
 """Every reason of the contract; a test holds it against the edge's own table."""
@@ -264,12 +286,18 @@ BY_CODE: Mapping[int, type[RefusedError]] = {
 
 
 OF_A_PROXY: Mapping[int, type[TransportError]] = {
-    502: UnreachableError,
-    503: UnreachableError,
+    502: GatewayError,
+    503: GatewayError,
     504: TooLateError,
 }
 """What a status means that comes without our envelope: no edge says it, but a proxy in front of one that starts anew or
 is gone."""
+NO_ANSWER: Mapping[type[HairMeshError], Again] = {
+    TransportError: Again.LOST,
+    UnreachableError: Again.NO_EDGE,
+    GatewayError: Again.PERHAPS_NO_EDGE,
+}
+"""Where there was no answer; any other kind is final."""
 
 
 def refusal(answer: Envelope) -> RefusedError:
@@ -279,7 +307,13 @@ def refusal(answer: Envelope) -> RefusedError:
     return kind(answer)
 
 
-def may_ask_again(error: RefusedError) -> bool:
-    """Whether time alone may mend it: by the table; a newer service's reasons not."""
-    row = TABLE.get(error.reason)
-    return row is not None and row.again
+def again(error: HairMeshError) -> Again:
+    """By the tables; after a newer service's reasons never."""
+    match error:
+        case RefusedError():
+            row = TABLE.get(error.reason)
+            return row.again if row else Again.NEVER
+        case PictureError():
+            return NO_ANSWER.get(OF_A_PROXY.get(error.http_status, PictureError), Again.NEVER)
+        case _:
+            return NO_ANSWER.get(type(error), Again.NEVER)

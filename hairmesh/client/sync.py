@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar, Unpack
@@ -21,7 +22,7 @@ from hairmesh.client.answers import (
     SpecialPoints,
 )
 from hairmesh.client.core import Answer, Call
-from hairmesh.client.envelope import Envelope, HairMeshError
+from hairmesh.client.envelope import HairMeshError
 from hairmesh.client.files import saved_whole
 from hairmesh.client.options import (
     AnyCall,
@@ -29,11 +30,14 @@ from hairmesh.client.options import (
     HairlinesCall,
     MasksCall,
     MeasureCall,
+    OnWait,
     StylesCall,
 )
+from hairmesh.client.patience import UNREACHABLE_S
 from hairmesh.client.photo import Photo
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Client:
@@ -42,6 +46,10 @@ class Client:
     `timeout_s` is the whole patience of a call, its waiting and its further tries included; default: 150 s, for slow
     calls 420 s. `api_key`: where the edge asks for one; it is sent with calls alone. `authority`: PEM file of whoever
     signed the edge's certificate, where the system does not know them.
+
+    A call is sent once more where that can do no harm (`docs/client.md`, "When it asks again"): one that no edge has
+    begun for as long as `unreachable_s`, or as `Retry-After` says; one that was lost with its edge once, and never a
+    slow one. `retries=False`: every call is sent once, whatever becomes of it.
 
     Every call takes a photo as bytes, path, or open file, `timeout_s` and `request_id` for this call alone, and the
     parameters of the contract; it gives an `Answer`, or raises `HairMeshError`.
@@ -54,8 +62,17 @@ class Client:
         timeout_s: float | None = None,
         api_key: str | None = None,
         authority: str | Path | None = None,
+        retries: bool = True,
+        unreachable_s: float = UNREACHABLE_S,
     ) -> None:
-        self._settings = core.Settings(url, timeout_s=timeout_s, api_key=api_key, authority=authority)
+        self._settings = core.Settings(
+            url,
+            timeout_s=timeout_s,
+            api_key=api_key,
+            authority=authority,
+            retries=retries,
+            unreachable_s=unreachable_s,
+        )
         self._http = httpx.Client(**self._settings.transport)
 
     @property
@@ -91,21 +108,15 @@ class Client:
         """Name the anatomical points."""
         return self._call(core.SPECIAL_POINTS, photo, given)
 
-    def picture(self, url: str) -> bytes:
+    def picture(self, url: str, *, on_wait: OnWait | None = None) -> bytes:
         """The PNG at one of an answer's URLs. Raises `PictureError` when it is gone."""
-        with core.fetching() as timeout_s:
-            response = self._http.get(url, timeout=timeout_s)
-        core.check_picture(response)
-        return response.content
+        fetch = core.Fetch(self._settings, on_wait)
+        return self._tried(fetch, partial(self._fetched, fetch, url))
 
-    def save_picture(self, url: str, path: str | Path) -> Path:
+    def save_picture(self, url: str, path: str | Path, *, on_wait: OnWait | None = None) -> Path:
         """The same into a file, which is there whole or not at all."""
-        with saved_whole(Path(path)) as file, core.fetching() as timeout_s:  # noqa: SIM117
-            with self._http.stream("GET", url, timeout=timeout_s) as response:
-                core.check_picture(response)
-                for chunk in response.iter_bytes():
-                    file.write(chunk)
-        return Path(path)
+        fetch = core.Fetch(self._settings, on_wait)
+        return self._tried(fetch, partial(self._saved, fetch, url, Path(path)))
 
     def save_pictures(self, answer: Answer[T], folder: str | Path, prefix: str = "") -> Mapping[str, Path]:
         """Every picture of an answer as `folder/{prefix}{name}.png`; the files by name. The folder is made."""
@@ -116,9 +127,9 @@ class Client:
 
     def remove_pictures(self, request_id: str, *, admin_token: str) -> int:
         """Remove an answer's pictures from the service at once; how many there were."""
-        with core.fetching() as timeout_s:
+        with core.Fetch(self._settings).sending() as timeout:
             response = self._http.delete(
-                core.removal_route(request_id), headers=core.bearer(admin_token), timeout=timeout_s
+                core.removal_route(request_id), headers=core.bearer(admin_token), timeout=timeout
             )
         return core.removed(response)
 
@@ -142,16 +153,34 @@ class Client:
 
     def _call(self, call: Call[T], photo: Photo, given: Mapping[str, object]) -> Answer[T]:
         request = core.Request(self._settings, call, photo, given)
+        return self._tried(request, partial(self._once, call, request))
+
+    @staticmethod
+    def _tried(tries: core.Tries, once: Callable[[], R]) -> R:
         while True:
             try:
-                return core.answer_of(call, self._once(request))
+                return once()
             except HairMeshError as error:
-                pause_s = request.pause_s(error)
+                pause_s = tries.pause_s(error)
             time.sleep(pause_s)
 
-    def _once(self, request: core.Request) -> Envelope:
+    def _once(self, call: Call[T], request: core.Request) -> Answer[T]:
         with request.sending() as arguments, self._http.stream(**arguments) as response:
             reply = request.reply(response)
             for chunk in response.iter_bytes():
                 reply.feed(chunk)
-            return reply.envelope()
+            return core.answer_of(call, reply.envelope())
+
+    def _fetched(self, fetch: core.Fetch, url: str) -> bytes:
+        with fetch.sending() as timeout:
+            response = self._http.get(url, timeout=timeout)
+        core.check_picture(response)
+        return response.content
+
+    def _saved(self, fetch: core.Fetch, url: str, path: Path) -> Path:
+        with saved_whole(path) as file, fetch.sending() as timeout:  # noqa: SIM117
+            with self._http.stream("GET", url, timeout=timeout) as response:
+                core.check_picture(response)
+                for chunk in response.iter_bytes():
+                    file.write(chunk)
+        return path

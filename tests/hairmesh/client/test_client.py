@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,13 +16,17 @@ from hairmesh.client import (
     AsyncClient,
     BusyError,
     Client,
+    GatewayError,
+    HairMeshError,
     NoFaceError,
     NotAnEnvelopeError,
     OutOfOrderError,
     PictureError,
+    PictureStoreError,
     TooLateError,
     TransportError,
     UnauthorizedError,
+    UnavailableError,
     UnreachableError,
     UntrustedError,
 )
@@ -125,21 +130,117 @@ def test_what_time_does_not_mend_is_said_at_once(
     assert len(server.seen) == 1
 
 
-def test_a_broken_connection_is_tried_once_more(server: Server, client: Client, clock: Clock) -> None:
-    server.replies = [Reply(breaks=True), SPECIAL]
+LOST = refused(1007, "EDGE_FAILED", retry_after_s=1)
+"""What nginx says of a call whose edge has ended with it."""
+NO_EDGE = refused(1007, "NO_EDGE", retry_after_s=3)
+"""What it says where no edge took anything of the call."""
+EVENTS = {"content-type": "text/event-stream; charset=utf-8"}
+BEGUN = Reply(200, EVENTS, b'event: queued\ndata: {"position":2,"attempt":1}\n\n')
+"""A stream without an end."""
+PAGE = Reply(503, {}, b"<html>")
+"""Of some proxy that has no answer of an edge."""
+
+
+@pytest.mark.parametrize(("lost", "pause_s"), [(Reply(breaks=True), 0.525), (LOST, 1.05)])
+def test_a_fast_call_that_was_lost_with_its_edge_is_made_once_more(
+    server: Server, client: Client, clock: Clock, lost: Reply, pause_s: float
+) -> None:
+    server.replies = [lost, SPECIAL]
     assert client.special_points(PHOTO)
-    server.replies = [Reply(breaks=True)]
+    assert clock.slept == pytest.approx([pause_s])
+    assert [PHOTO in seen.body for seen in server.seen] == [True, True]
+
+
+def test_a_photo_is_not_carried_from_edge_to_edge(server: Server, client: Client, clock: Clock) -> None:
+    """However the edges are lost, and whatever lies between."""
+    server.replies = [LOST, NO_EDGE, refused(1007, "BUSY", retry_after_s=2), Reply(breaks=True), SPECIAL]
     with pytest.raises(TransportError, match="broke"):
         client.special_points(PHOTO)
     assert len(server.seen) == 4
+    server.replies = [LOST, LOST, SPECIAL]
+    with pytest.raises(UnavailableError, match="EDGE_FAILED"):
+        client.special_points(PHOTO)
 
 
-def test_an_edge_that_restarts_is_waited_for_and_a_wrong_address_is_not_for_long(clock: Clock) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        with Client(f"http://127.0.0.1:{taken.getsockname()[1]}") as client, pytest.raises(UnreachableError):
-            client.measure(PHOTO)
-    assert 5 < sum(clock.slept) < 15
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        (Reply(breaks=True), TransportError),
+        (LOST, UnavailableError),
+        (BEGUN, TransportError),
+        (PAGE, GatewayError),
+        (refused(1007, "STORE_FULL", retry_after_s=60), PictureStoreError),
+    ],
+)
+def test_a_slow_call_that_somebody_may_have_computed_is_made_once(
+    server: Server, client: Client, clock: Clock, reply: Reply, kind: type[Exception]
+) -> None:
+    server.replies = [reply]
+    for ask in (lambda: client.styles(PHOTO, on_progress=print), lambda: client.grow(PHOTO, mask=PHOTO)):
+        server.seen.clear()
+        with pytest.raises(kind):
+            ask()
+        assert len(server.seen) == 1
+
+
+def test_a_slow_call_that_nobody_has_begun_is_waited_for(server: Server, client: Client, clock: Clock) -> None:
+    busy = b"event: result\ndata: " + envelope(1007, "BUSY", details={"retry_after_s": 3}) + b"\n\n"
+    noface = b"event: result\ndata: " + envelope(1001, "NO_FACE") + b"\n\n"
+    server.replies = [NO_EDGE, Reply(200, EVENTS, BEGUN.content + busy), Reply(200, EVENTS, noface)]
+    told: list[object] = []
+    with pytest.raises(NoFaceError):
+        client.styles(PHOTO, on_progress=told.append)
+    assert len(told) == 1
+    assert clock.slept == pytest.approx([3.15, 3.15])
+
+
+def nowhere() -> socket.socket:
+    """An address at which nobody listens, for as long as it is open."""
+    taken = socket.socket()
+    taken.bind(("127.0.0.1", 0))
+    return taken
+
+
+@pytest.mark.parametrize(
+    ("given", "tries_s"),
+    [
+        ({}, [0.5, 1, 2, 4, 4]),
+        ({"unreachable_s": 30}, [0.5, 1, 2, 4, 4, 4, 4, 4, 4]),
+        ({"unreachable_s": 30, "timeout_s": 10}, [0.5, 1, 2, 4]),
+        ({"unreachable_s": 0}, []),
+        ({"retries": False}, []),
+    ],
+)
+def test_an_edge_that_restarts_is_waited_for_and_a_wrong_address_is_not_for_long(
+    clock: Clock, given: dict[str, Any], tries_s: list[float]
+) -> None:
+    with nowhere() as taken, Client(f"http://127.0.0.1:{taken.getsockname()[1]}", **given) as client:
+        for ask in (client.measure, client.styles):
+            clock.slept.clear()
+            with pytest.raises(UnreachableError):
+                ask(PHOTO)
+            assert clock.slept == pytest.approx([1.05 * pause_s for pause_s in tries_s])
+
+
+def test_an_edge_that_nginx_does_not_reach_is_waited_for_as_long(server: Server, client: Client, clock: Clock) -> None:
+    server.replies = [NO_EDGE]
+    with pytest.raises(BusyError, match="NO_EDGE"):
+        client.measure(PHOTO)
+    assert clock.slept == pytest.approx([3.15, 3.15, 3.15, 4.2])
+    clock.slept.clear()
+    outage = [NO_EDGE] * 4
+    server.replies = [*outage, refused(1007, "BUSY", retry_after_s=1), *outage, SPECIAL]
+    assert client.special_points(PHOTO), "the second one is another"
+
+
+def test_a_client_that_asks_once(server: Server, clock: Clock) -> None:
+    with Client(server.url, retries=False) as client:
+        for reply in (refused(1007, "BUSY", retry_after_s=1), LOST, Reply(breaks=True), PAGE):
+            server.replies = [reply]
+            with pytest.raises(HairMeshError):
+                client.measure(PHOTO)
+    assert len(server.seen) == 4
+    assert clock.slept == []
 
 
 @pytest.mark.parametrize("status", [502, 503])
@@ -153,26 +254,13 @@ def test_a_proxy_with_no_edge_behind_it_is_waited_for_like_an_edge(
     assert client.special_points(PHOTO)
     assert clock.slept == pytest.approx([3.15, 1.05, 2.1])  # the first as it is told, though 0.5 s would be due
     server.replies = page[-1:]
-    with pytest.raises(UnreachableError, match=f"HTTP {status}.*proxy"):
+    with pytest.raises(GatewayError, match=f"HTTP {status}.*proxy"):
         client.special_points(PHOTO)
-    assert len(server.seen) == 4 + 5
+    assert len(server.seen) == 4 + 6
     server.replies = [Reply(status, {"retry-after": "300"}, b"<html>")]
-    with pytest.raises(UnreachableError):
+    with pytest.raises(GatewayError):
         client.special_points(PHOTO)
-    assert len(server.seen) == 4 + 5 + 1  # beyond its patience
-
-
-def test_a_stream_that_ends_without_a_result_is_tried_again(server: Server, client: Client, clock: Clock) -> None:
-    events = {"content-type": "text/event-stream; charset=utf-8"}
-    begun = b'event: queued\ndata: {"position":2,"attempt":1}\n\n'
-    busy = b"event: result\ndata: " + envelope(1007, "BUSY", details={"retry_after_s": 3}) + b"\n\n"
-    noface = b"event: result\ndata: " + envelope(1001, "NO_FACE") + b"\n\n"
-    server.replies = [Reply(200, events, begun), Reply(200, events, begun + busy), Reply(200, events, noface)]
-    told: list[object] = []
-    with pytest.raises(NoFaceError):
-        client.styles(PHOTO, on_progress=told.append)
-    assert len(told) == 2
-    assert clock.slept == pytest.approx([0.525, 3.15])
+    assert len(server.seen) == 4 + 6 + 1  # beyond its patience
 
 
 def test_the_key_goes_with_calls_alone_and_is_shown_nowhere(server: Server) -> None:
@@ -200,6 +288,20 @@ def test_a_picture_is_saved_whole_or_not_at_all(server: Server, client: Client, 
         assert "SENTINEL" not in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
     assert (tmp_path / "a.png").read_bytes() == b"png"
+
+
+@pytest.mark.parametrize("gone", [Reply(breaks=True), Reply(503, {"retry-after": "0.5"}), Reply(502)])
+def test_a_picture_is_asked_for_again_while_the_edge_restarts(
+    server: Server, client: Client, clock: Clock, tmp_path: Path, gone: Reply
+) -> None:
+    server.replies = [gone, Reply(200, {}, b"png"), gone, Reply(200, {}, b"png")]
+    waits: list[float] = []
+    url = f"{server.url}/static/annotations/1.png"
+    client.save_picture(url, tmp_path / "a.png", on_wait=lambda _why, pause_s: waits.append(pause_s))
+    assert (tmp_path / "a.png").read_bytes() == b"png"
+    assert client.picture(url) == b"png"
+    assert clock.slept == pytest.approx([0.525, 0.525])
+    assert waits == clock.slept[:1]
 
 
 def test_pictures_are_removed_by_request(server: Server, client: Client) -> None:

@@ -102,7 +102,7 @@ def test_every_reason_has_its_exception() -> None:
         assert issubclass(ours.error, errors.BY_CODE[row.code]) or issubclass(
             ours.error, errors.RequestError if row.code == edge_errors.PARAMETER else errors.UnavailableError
         ), reason
-        if ours.again:
+        if ours.again is not errors.Again.NEVER:
             assert row.retry_after_s is not None, reason
 
 
@@ -111,7 +111,7 @@ def test_a_reason_of_a_newer_service_goes_by_its_code(code: int, kind: type[erro
     error = errors.refusal(Envelope(400, code, "words", "r-1", {"reason": "LATER", "details": {"a": 1}}, 2.0))
     assert type(error) is kind
     assert (error.reason, error.details, error.advice, error.retry_after_s) == ("LATER", {"a": 1}, None, 2.0)
-    assert not errors.may_ask_again(error)
+    assert errors.again(error) is errors.Again.NEVER
 
 
 @pytest.mark.parametrize("name", WANTED)

@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 
+from edge import errors as edge_errors
 from hairmesh import client
 from hairmesh.client import errors
-from hairmesh.client.patience import PAUSES_S
+from hairmesh.client.errors import Again
+from hairmesh.client.patience import OF_SLOW_CALLS, UNREACHABLE_S
 from tests.edge.documented import ADMIN_TOKEN, talkative_edge
 from tests.edge.rest import PHOTO, Rest
 
@@ -89,8 +91,24 @@ def test_its_table_names_every_exception() -> None:
 
 
 def test_it_says_what_is_asked_again() -> None:
-    (told,) = re.findall(r"time alone mends it: (.*?), after", PAGE, re.DOTALL)
-    assert set(re.findall(r"`(\w+)`", told)) == {reason for reason, row in errors.TABLE.items() if row.again}
-    pauses_s = PAUSES_S[client.UnreachableError]
-    assert f"tried {['no', 'one', 'two', 'three', 'four'][len(pauses_s)]} times more within 8 s" in PAGE
-    assert 7 < sum(pauses_s) < 8
+    """Row by row: which reasons, for how long, and whether slow calls too."""
+    (table,) = re.findall(r"^\| what came back .*?\n\n", PAGE, re.MULTILINE | re.DOTALL)
+    rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in table.strip().splitlines()[2:]]
+    order = (Again.AS_TOLD, Again.UNKEPT, Again.NO_EDGE, Again.PERHAPS_NO_EDGE, Again.LOST, Again.NEVER)
+    assert set(order) == set(Again)
+    for kind, (came_back, _of_it, fast, slow) in zip(order, rows, strict=True):
+        reasons = {reason for reason, row in errors.TABLE.items() if row.again is kind}
+        named = set(re.findall(r"`([A-Z_]+)`", came_back))
+        assert named == reasons if kind is not Again.NEVER else named <= reasons, kind
+        assert (fast == "no") == (kind is Again.NEVER), kind
+        assert (slow == "no") == (kind not in OF_SLOW_CALLS), kind
+    assert rows[2][2].startswith(f"for {UNREACHABLE_S:.0f} s")
+
+
+def test_what_it_says_to_other_languages_is_what_ours_does() -> None:
+    (told,) = re.findall(r"^\*\*In another language\*\*.*?\n\n", PAGE, re.MULTILINE | re.DOTALL)
+    once = {reason for reason in re.findall(r"`([A-Z_]+)`", told) if reason in errors.TABLE}
+    later = {reason for reason, row in edge_errors.TABLE.items() if row.code == edge_errors.SYSTEM}
+    assert all(edge_errors.TABLE[reason].retry_after_s for reason in later)
+    by_us = {reason for reason in later if errors.TABLE[reason].again in {Again.NEVER, Again.LOST}}
+    assert once == {reason for reason in by_us if not reason.startswith("LOCAL_")}
