@@ -9,6 +9,7 @@ import signal
 import ssl
 import subprocess
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -18,8 +19,16 @@ import httpx
 from hairmesh import certs
 from hairmesh.stack import LOOPBACK, free_ports
 from tests.deploy.monitoring import ROOT, program
+from tests.edge.process import Process
+from tests.fakes.worker import FakeWorker
 
 SITE = (ROOT / "deploy" / "nginx" / "hairmesh.conf").read_text()
+SYSCTL = (ROOT / "deploy" / "nginx" / "hairmesh-sysctl.conf").read_text()
+(ELSEWHERE, *_) = re.findall(r"#server \S+ (.+);", SITE)
+"""How the site names an edge on another machine, after its address."""
+UNLIMITED = {"rate=100r/s": "rate=1000000r/s"}
+"""For clients that ask without a pause: its limit for one address is not what is tested."""
+ADMIN = "an-admin-token-of-sixteen-or-more"
 AROUND = """\
 daemon off;
 pid {folder}/nginx.pid;
@@ -38,14 +47,16 @@ http {{
 class Nginx:
     """One that runs inside `async with`, on a free port, with a certificate of its own; `edges` are `host:port`."""
 
-    def __init__(self, folder: Path, *edges: str, changes: Mapping[str, str] | None = None) -> None:
-        """`changes`: what stands in the site's file, by what stands there instead."""
+    def __init__(
+        self, folder: Path, *edges: str, server: str = "max_fails=0", changes: Mapping[str, str] | None = None
+    ) -> None:
+        """`server`: what follows each address. `changes`: what stands in the site's file, by what stands instead."""
         (self.port,) = free_ports(1)
         self.folder = folder
         folder.mkdir()
         certs.write_dev(folder / "tls")
         self.trust = ssl.create_default_context(cafile=folder / "tls" / "ca.pem")
-        servers = "\n".join(f"    server {edge} max_fails=0;" for edge in edges)
+        servers = "\n".join(f"    server {edge} {server};" for edge in edges)
         site, count = re.subn(r"(    server 127\S+ max_fails=0;\n?)+", f"{servers}\n", SITE)
         assert count == 1
         for theirs, ours in {
@@ -101,3 +112,35 @@ class Nginx:
         """Stop it."""
         self._process.terminate()
         await self._process.communicate()
+
+
+class Site:
+    """nginx and the edges behind it, over one worker."""
+
+    def __init__(self, folder: Path, worker: FakeWorker, edges: int) -> None:
+        folders = [folder / f"edge{number}" for number in range(edges)]
+        for each in folders:
+            each.mkdir()
+        self.edges = [
+            Process(
+                each,
+                worker.address,
+                admin_tokens=[ADMIN],
+                trusted_proxies=["127.0.0.1/32"],
+                public_base_url="https://face.example",
+                static={"dir": str(folder / "pictures"), "shared": True},
+            )
+            for each in folders
+        ]
+        addresses = (f"127.0.0.1:{edge.port}" for edge in self.edges)
+        self.nginx = Nginx(folder / "nginx", *addresses, changes=UNLIMITED)
+        self._running = AsyncExitStack()
+
+    async def __aenter__(self) -> Site:
+        await asyncio.gather(*(self._running.enter_async_context(edge) for edge in self.edges))
+        await self._running.enter_async_context(self.nginx)
+        self.client = await self._running.enter_async_context(self.nginx.client())
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._running.aclose()

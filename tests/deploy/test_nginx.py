@@ -8,7 +8,6 @@ import re
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +20,16 @@ from edge.messages import Lang
 from edge.pool.config import DispatchConfig
 from edge.settings.pictures import Limits
 from tests.deploy.monitoring import ROOT
-from tests.deploy.proxy import SITE, Nginx
+from tests.deploy.proxy import ADMIN, ELSEWHERE, SITE, SYSCTL, Nginx, Site
 from tests.edge.process import Process
 from tests.edge.rest import MEASURE, PHOTO, STYLES
 from tests.fakes.answers import Grow, Hold
 from tests.fakes.worker import PASSWORD, FakeWorker
 
+SIZING = (ROOT / "docs" / "sizing.md").read_text()
 KUBERNETES = (ROOT / "docs" / "kubernetes.md").read_text()
 MIB = 1024 * 1024
 FORM: dict[str, Any] = {"files": {"image": ("p.jpg", PHOTO)}}
-ADMIN = "an-admin-token-of-sixteen-or-more"
 
 
 def number(pattern: str) -> float:
@@ -91,6 +90,23 @@ def test_its_refusals_are_the_edges() -> None:
         assert told_s == ([str(TABLE[reason].retry_after_s)] if TABLE[reason].retry_after_s else []), reason
 
 
+def test_the_page_on_several_machines_shows_what_lies_in_the_files() -> None:
+    shown = dict(re.findall(r"^```(nginx|ini)\n(.*?)^```", SIZING, re.M | re.S))
+    assert f"#{shown['nginx']}" in SITE
+    assert [line for line in SYSCTL.splitlines() if not line.startswith("#")] == shown["ini"].splitlines()
+    kernel = {name: int(value) for name, value in re.findall(r"(\w+) = (\d+)", shown["ini"])}
+    silent_s = kernel["tcp_keepalive_time"] + kernel["tcp_keepalive_intvl"] * kernel["tcp_keepalive_probes"]
+    in_vain_s = int(0.2 * (2 ** (kernel["tcp_retries2"] + 1) - 1))  # doubled from 0.2 s on
+    assert f"after {silent_s} s, or {in_vain_s} s" in SIZING
+    assert f"with these after {silent_s} s, or {in_vain_s} s" in SYSCTL
+    assert "proxy_socket_keepalive on;" in SITE
+
+
+def test_nginx_takes_the_servers_on_other_machines_too(tmp_path: Path) -> None:
+    said = Nginx(tmp_path / "nginx", "10.0.0.11:8080", "10.0.0.12:8080", server=ELSEWHERE).check()
+    assert "test is successful" in said
+
+
 # What it does.
 
 
@@ -100,40 +116,6 @@ async def worker() -> AsyncIterator[FakeWorker]:
     await worker.start()
     yield worker
     await worker.stop()
-
-
-class Site:
-    """nginx and the edges behind it, over one worker."""
-
-    def __init__(self, folder: Path, worker: FakeWorker, edges: int) -> None:
-        folders = [folder / f"edge{number}" for number in range(edges)]
-        for each in folders:
-            each.mkdir()
-        self.edges = [
-            Process(
-                each,
-                worker.address,
-                admin_tokens=[ADMIN],
-                trusted_proxies=["127.0.0.1/32"],
-                public_base_url="https://face.example",
-                static={"dir": str(folder / "pictures"), "shared": True},
-            )
-            for each in folders
-        ]
-        # Its limit for one address is not for clients that ask without a pause.
-        unlimited = {"rate=100r/s": "rate=1000000r/s"}
-        addresses = (f"127.0.0.1:{edge.port}" for edge in self.edges)
-        self.nginx = Nginx(folder / "nginx", *addresses, changes=unlimited)
-        self._running = AsyncExitStack()
-
-    async def __aenter__(self) -> Site:
-        await asyncio.gather(*(self._running.enter_async_context(edge) for edge in self.edges))
-        await self._running.enter_async_context(self.nginx)
-        self.client = await self._running.enter_async_context(self.nginx.client())
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._running.aclose()
 
 
 def handled(edge: Process, request_id: str) -> int:
