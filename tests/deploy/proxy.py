@@ -55,7 +55,8 @@ class Nginx:
         self.folder = folder
         folder.mkdir()
         certs.write_dev(folder / "tls")
-        self.trust = ssl.create_default_context(cafile=folder / "tls" / "ca.pem")
+        self.authority = folder / "tls" / "ca.pem"
+        self.trust = ssl.create_default_context(cafile=self.authority)
         servers = "\n".join(f"    server {edge} {server};" for edge in edges)
         site, count = re.subn(r"(    server 127\S+ max_fails=0;\n?)+", f"{servers}\n", SITE)
         assert count == 1

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import TracebackType
 from urllib.parse import urlsplit
 
 import pytest
 
 from bench.edges import overlaps, refusals
-from hairmesh.client import MEASURE_ROUTE
+from hairmesh.client import MEASURE_ROUTE, AsyncClient, HairMeshError, RefusedError
+from tests.deploy.proxy import UNLIMITED, Nginx
 from tests.e2e.breakable_worker import photo
-from tests.e2e.service import Load, Service
+from tests.e2e.service import EVENT_TIMEOUT_S, Load, Service
 
 ADMIN = "an-admin-token-of-sixteen-or-more"
 EDGES, WORKERS = 3, 2
+CALLERS = 4
 
 
 @pytest.fixture
@@ -35,6 +39,86 @@ async def edges(tmp_path: Path) -> AsyncIterator[list[Service]]:
         yield services
     finally:
         await asyncio.gather(*(service.stop() for service in services))
+
+
+async def test_one_of_two_edges_is_killed_behind_nginx_and_fast_calls_end_well(
+    edges: list[Service], tmp_path: Path
+) -> None:
+    """Our client sees no error. Other clients see one each at most, for the call that was inside, and it says when.
+
+    Every edge is killed once, and is back before the next one is.
+    """
+    addresses = [edge.url.removeprefix("http://") for edge in edges[:2]]
+    async with Nginx(tmp_path / "nginx", *addresses, changes=UNLIMITED) as nginx:
+        front = edges[2]  # of which nothing but its client is used: it asks nginx
+        await front.client.aclose()
+        async with (
+            nginx.client() as front.client,
+            Steady(nginx, clients=CALLERS) as ours,
+            Load(front, clients=CALLERS) as others,
+        ):
+            for killed in edges[:2]:
+                await asyncio.gather(ours.more(CALLERS), others.more(CALLERS))
+                await killed.edge.end(signal.SIGKILL)
+                await asyncio.gather(ours.more(2 * CALLERS), others.more(2 * CALLERS))
+                await killed.edge.start()
+                await killed.edge.event("edge_ready")
+                await killed.until_online(WORKERS)
+    assert len(others.failed) <= 2 * CALLERS
+    for answer in others.failed:
+        told = (answer.http_status, answer.code, answer.reason, answer.retry_after, answer.data["details"])
+        assert told == (503, 1007, "EDGE_FAILED", "1", {"retry_after_s": 1})
+    assert set(ours.waited_for) <= {"EDGE_FAILED", "BUSY"}
+    assert others.failed or ours.waited_for, "calls were inside as an edge was killed"
+    assert [overlaps(worker.records) for worker in edges[0].workers] == [0] * WORKERS
+
+
+class Steady:
+    """Programs with our client that call all the time, and look at the picture each time; what one raises ends all."""
+
+    def __init__(self, nginx: Nginx, *, clients: int) -> None:
+        self.waited_for: list[str] = []
+        """Why a call was made once more."""
+        self._client = AsyncClient(nginx.url, authority=nginx.authority)
+        self._clients = clients
+        self._answered = 0
+        self._news = asyncio.Condition()
+        self._stopping = False
+        self._group = asyncio.TaskGroup()
+
+    async def more(self, count: int) -> None:
+        """Until so many more calls have ended well."""
+        wanted = self._answered + count
+        async with asyncio.timeout(EVENT_TIMEOUT_S), self._news:
+            await self._news.wait_for(lambda: self._answered >= wanted)
+
+    async def __aenter__(self) -> Steady:
+        await self._client.__aenter__()
+        await self._group.__aenter__()
+        for _ in range(self._clients):
+            self._group.create_task(self._call())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stopping = True
+        try:
+            await self._group.__aexit__(kind, error, trace)
+        finally:
+            await self._client.aclose()
+
+    async def _call(self) -> None:
+        while not self._stopping:
+            answer = await self._client.measure(photo(seconds=0.05), on_wait=self._waits)
+            (picture,) = answer.pictures.values()
+            assert await self._client.picture(urlsplit(picture).path, on_wait=self._waits)
+            async with self._news:
+                self._answered += 1
+                self._news.notify_all()
+
+    def _waits(self, error: HairMeshError, _pause_s: float) -> None:
+        self.waited_for.append(error.reason if isinstance(error, RefusedError) else type(error).__name__)
 
 
 async def test_they_share_slots_pictures_and_nothing_else(edges: list[Service]) -> None:
