@@ -47,6 +47,10 @@ def analyze(  # noqa: PLR0917
     patience: Annotated[
         float, typer.Option(min=1, max=3600, help="Seconds for one photo, the service's busy times included.")
     ] = 600.0,
+    wait: Annotated[
+        float,
+        typer.Option(min=0, max=3600, help="Seconds to wait for an edge that is not there, as while it restarts."),
+    ] = 60.0,
     recursive: Annotated[bool, typer.Option("--recursive", "-r", help="Folders inside folders too.")] = False,
     again: Annotated[bool, typer.Option("--again", help="Ask anew for what is done already.")] = False,
     as_json: Annotated[
@@ -60,7 +64,8 @@ def analyze(  # noqa: PLR0917
 
     For `faces/anna.jpg` and the call `measure`: `anna.jpg.measure.json` and `anna.jpg.measure.annotated.png`, in the
     folder `faces` below `--out`. Run it again and it goes on: what is done for this very photo with these parameters
-    stays, the rest is asked for, also what failed. A busy service is waited for as it says.
+    stays, the rest is asked for, also what failed. A busy service is waited for as it says; one that is not there for
+    `--wait` seconds, and then the run ends.
 
     Exit status: 0 all photos are done, 1 some are not (the last lines say which and why), 64 wrong usage, 130 after
     Ctrl-C.
@@ -79,6 +84,7 @@ def analyze(  # noqa: PLR0917
         language=language,
         concurrency=concurrency,
         patience_s=patience,
+        wait_s=wait,
         recursive=recursive,
         again=again,
         as_json=as_json,

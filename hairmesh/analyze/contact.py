@@ -23,9 +23,14 @@ class Contact:
     api_key: str | None = field(repr=False)
     authority: Path | None
 
-    def client(self, timeout_s: float) -> AsyncClient:
-        """Raises `ValueError` for an address that will not do, `OSError` for a file of authorities that will not."""
-        return AsyncClient(self.url, timeout_s=timeout_s, api_key=self.api_key, authority=self.authority)
+    def client(self, timeout_s: float, wait_s: float) -> AsyncClient:
+        """`wait_s`: how long the edge is waited for while it is not there.
+
+        Raises `ValueError` for an address that will not do, `OSError` for a file of authorities that will not.
+        """
+        return AsyncClient(
+            self.url, timeout_s=timeout_s, api_key=self.api_key, authority=self.authority, unreachable_s=wait_s
+        )
 
 
 def find_edge(options: Options) -> Contact:
@@ -39,7 +44,7 @@ def find_edge(options: Options) -> Contact:
         raise UsageError(f"which edge? give its --url, or start `hairmesh serve` ({SERVE} is not there)")
     trusted = local.get("authority") if url == local.get("url") else None
     contact = Contact(url, _api_key(options), options.ca or (Path(trusted) if trusted else None))
-    address = contact.client(options.patience_s).url
+    address = contact.client(options.patience_s, options.wait_s).url
     if address.scheme == "http" and not is_loopback(address.host) and not options.insecure:
         raise UsageError("photos would go over the network in plain text: use https://, or allow it with --insecure")
     return contact

@@ -103,8 +103,9 @@ class Analysis:
         if (this := asyncio.current_task()) is not None:
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, this.cancel)
         options, console = self._options, Console(stderr=True, highlight=False)
-        async with self._contact.client(options.patience_s) as client:
-            with Shown(console, len(self._photos), as_json=options.as_json) as shown:
+        async with self._contact.client(options.patience_s, options.wait_s) as client:
+            waiting = f"analyze: no edge at {client.url}: waiting for it, up to {options.wait_s:.0f} s"
+            with Shown(console, len(self._photos), waiting, as_json=options.as_json) as shown:
                 running = Run(client, self._ask(), self._records, shown, again=options.again)
                 self.outcome = running.outcome
                 await running.all(self._photos, options.concurrency)

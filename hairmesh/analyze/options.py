@@ -31,6 +31,7 @@ class Options:
     language: Language | None
     concurrency: int
     patience_s: float
+    wait_s: float
     recursive: bool
     again: bool
     as_json: bool

@@ -24,20 +24,21 @@ from hairmesh.client import (
     RefusedError,
     RegionError,
     UnauthorizedError,
-    UnreachableError,
     UntrustedError,
 )
+from hairmesh.client.errors import Again, again
 from hairmesh.client.options import OnProgress, OnWait
 
 NO_USE_GOING_ON = (
     UnauthorizedError,
     ParameterError,
     OutOfOrderError,
-    UnreachableError,
     UntrustedError,
     NotAnEnvelopeError,
 )
 """What every other photo would meet too. A region is an exception: it may fit the next photo."""
+NOBODY_THERE = frozenset({Again.NO_EDGE, Again.PERHAPS_NO_EDGE})
+"""So would an edge that was waited for in vain."""
 
 
 class EndedError(Exception):
@@ -89,6 +90,9 @@ class Show(Protocol):
     def waits(self, photo: Photo, error: HairMeshError, pause_s: float) -> None:
         """Its call is sent once more, later."""
 
+    def gone(self) -> None:
+        """The edge is not there, and is waited for. Told once until it has answered again."""
+
     def ends(self, photo: Photo) -> None:
         """It is done, or has failed."""
 
@@ -111,7 +115,8 @@ class Run:
         self._ask = ask
         self._records = records
         self._show = show
-        self._again = again
+        self._anew = again
+        self._gone = False
         self.outcome = Outcome()
 
     async def all(self, photos: Sequence[Photo], concurrency: int) -> None:
@@ -135,7 +140,7 @@ class Run:
                 line = await self._one(photo)
             except HairMeshError as error:
                 line = self._failed(_failure(photo, error))
-                if isinstance(error, NO_USE_GOING_ON) and not isinstance(error, RegionError):
+                if _ends_all(error):
                     end = error
             finally:
                 self._show.ends(photo)
@@ -149,28 +154,40 @@ class Run:
             sha256 = await asyncio.to_thread(sha256_of, photo.path)
         except OSError as error:
             return self._failed(_unreadable(photo, error))
-        record: Record | None = None if self._again else self._records.done(photo, sha256)
+        record: Record | None = None if self._anew else self._records.done(photo, sha256)
         if record is not None:
             self.outcome.done_before.append(photo)
             return record
+        on_wait = partial(self._waits, photo)
         try:
-            answer = await self._ask(
-                self._client, photo.path, partial(self._show.waits, photo), partial(self._show.progress, photo)
-            )
+            answer = await self._ask(self._client, photo.path, on_wait, partial(self._show.progress, photo))
         except OSError as error:
             return self._failed(_unreadable(photo, error))
+        self._gone = False
         self._records.prepare(photo)
         pictures = {
-            name: await self._client.save_picture(url, self._records.picture(photo, name))
+            name: await self._client.save_picture(url, self._records.picture(photo, name), on_wait=on_wait)
             for name, url in answer.pictures.items()
         }
         record = self._records.write(photo, sha256, answer.request_id, answer.raw, pictures)
         self.outcome.answered.append(photo)
         return record
 
+    def _waits(self, photo: Photo, error: HairMeshError, pause_s: float) -> None:
+        if again(error) in NOBODY_THERE and not self._gone:
+            self._gone = True
+            self._show.gone()
+        self._show.waits(photo, error, pause_s)
+
     def _failed(self, failure: Failure) -> Mapping[str, Any]:
         self.outcome.failures.append(failure)
         return failure.as_json()
+
+
+def _ends_all(error: HairMeshError) -> bool:
+    """Whether the other photos need not be tried."""
+    met_by_all = isinstance(error, NO_USE_GOING_ON) and not isinstance(error, RegionError)
+    return met_by_all or again(error) in NOBODY_THERE
 
 
 def _failure(photo: Photo, error: HairMeshError) -> Failure:

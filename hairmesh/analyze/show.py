@@ -25,9 +25,15 @@ FEW = 3
 
 
 class Shown:
-    """A bar for all photos, and a line for each that is under way; silent where nobody looks at a terminal."""
+    """A bar for all photos, and a line for each that is under way, where somebody looks at a terminal.
 
-    def __init__(self, console: Console, total: int, *, as_json: bool) -> None:
+    Everybody gets the line that the edge is waited for: who does not see the bar would see nothing for a minute.
+    """
+
+    def __init__(self, console: Console, total: int, waiting: str, *, as_json: bool) -> None:
+        """`waiting`: that line."""
+        self._console = console
+        self._waiting = waiting
         self._as_json = as_json
         self._bars = Bars(
             SpinnerColumn(finished_text=" "),
@@ -66,6 +72,10 @@ class Shown:
         why = error.reason if isinstance(error, RefusedError) else "not reachable"
         said = f"{_name(photo)}: {printable(why, 40)}, again in {pause_s:.0f} s"
         self._bars.update(self._lines[photo], description=said, total=None)
+
+    def gone(self) -> None:
+        """See `Show`."""
+        self._console.print(self._waiting, markup=False, soft_wrap=True)
 
     def ends(self, photo: Photo) -> None:
         """See `Show`."""

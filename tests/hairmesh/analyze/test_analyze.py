@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
@@ -27,7 +28,9 @@ from hairmesh.client.decode import decode
 from hairmesh.client.plain import Client as PlainClient
 from hairmesh.demo_inputs import studio_portrait
 from hairmesh.stack import Stack
+from tests.edge.process import Process as EdgeProcess
 from tests.edge.rest import ANNOTATED, FakeMesh, Rest, failed, grown_styles, picture, serving
+from tests.fakes.worker import FakeWorker
 
 PROGRAM = Path(sys.executable).with_name("hairmesh")
 ANNA, BERTA, NOBODY = (picture(size=(200 + number, 300)) for number in range(3))
@@ -65,6 +68,7 @@ OPTIONS = Options(
     language="en",
     concurrency=2,
     patience_s=60.0,
+    wait_s=60.0,
     recursive=True,
     again=False,
     as_json=False,
@@ -202,6 +206,40 @@ async def test_what_every_photo_would_meet_ends_it(desk: Desk) -> None:
     assert "request" in str(caught.value)
     assert desk.rest.server.server_state.total_requests == 1
     assert desk.mesh.calls == []
+
+
+async def test_an_edge_that_restarts_in_the_middle_is_waited_for(desk: Desk) -> None:
+    """It is killed with a photo inside, and every photo is answered in the end."""
+    worker = FakeWorker()
+    await worker.start()
+    (desk.folder / "edge").mkdir()
+    async with EdgeProcess(desk.folder / "edge", worker.address) as edge:
+        held = worker.hold()
+        url = f"http://127.0.0.1:{edge.port}"
+        process = await desk.start("--concurrency", "1", "--url", url)
+        assert process.stderr is not None
+        async with asyncio.timeout(PATIENCE_S):
+            await held.started.wait()
+            edge.process.kill()
+            await edge.process.wait()
+            held.release.set()
+            told = await process.stderr.readline()
+            await edge.restart()
+            said = (await process.stderr.read()).decode()
+            assert await process.wait() == 0
+    await worker.stop()
+    assert told.decode() == f"analyze: no edge at {url}: waiting for it, up to 60 s\n"
+    assert said.startswith("3 photos: 3 answered\n"), "and the line came once"
+
+
+async def test_an_edge_that_does_not_come_ends_it(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+        for wait_s, lines in ((0.0, 0), (1.0, 1)):
+            with pytest.raises(EndedError, match="not reachable"):
+                await desk.analyse(url=url, wait_s=wait_s)
+            assert capsys.readouterr().err.count("waiting for it, up to 1 s") == lines
 
 
 async def test_the_photo_that_met_the_end_has_failed_and_the_others_were_not_tried(desk: Desk) -> None:
