@@ -21,6 +21,7 @@ TYPED: Mapping[str, str] = {
     "docs/client.md": "tests/hairmesh/client/test_page.py",
     "docs/configuration.md": "tests/test_docs_commands.py",
     "docs/install.md": "tests/test_release_docs.py",
+    "docs/kubernetes.md": "tests/deploy/test_kubernetes_page.py",
     "docs/one-machine.md": "tests/deploy/test_systemd.py",
     "docs/operations.md": "tests/test_docs.py",
     "docs/pictures.md": "tests/test_docs.py",
@@ -35,12 +36,10 @@ UNTYPED: Mapping[tuple[str, str], str] = {
     ): "wants Docker; tests/deploy/test_docker_images.py runs the Dockerfile's steps",
     ("docs/containers.md", "cd deploy/compose"): "wants Docker; tests/deploy/test_docker_compose.py reads the file",
     ("docs/containers.md", "export HAIRMESH_TAG="): "wants Docker",
-    ("docs/kubernetes.md", "kubectl diff "): "wants a cluster; tests/deploy/test_kubernetes.py builds the overlays",
     (
         "docs/kubernetes.md",
-        "cp deploy/kubernetes/",
-    ): "wants a cluster; tests/deploy/test_kubernetes.py builds the overlays",
-    ("docs/kubernetes.md", "kubectl label "): "wants a cluster",
+        "kubectl label ",
+    ): "wants a cluster; tests/deploy/test_kubernetes_page.py compares the labels with the rules",
     ("docs/kubernetes.md", "kubectl --namespace hairmesh port-forward"): "wants a cluster",
     ("docs/one-machine.md", "systemctl daemon-reload"): "wants systemd as process 1",
     (
