@@ -59,7 +59,7 @@ from hairmesh.client.routes import (
     check_timeout,
     timeout_of,
 )
-from hairmesh.client.transport import envelope_of, seconds, translated
+from hairmesh.client.transport import envelope_of, seconds, translated, unlogged
 
 T = TypeVar("T")
 CONNECT_TIMEOUT_S = 10.0
@@ -168,7 +168,7 @@ class Fetch(Tries):
     @contextmanager
     def sending(self) -> Iterator[httpx.Timeout]:
         """How long one try may take. Raises `TransportError` of some kind for what httpx raises meanwhile."""
-        with translated():
+        with unlogged(), translated():
             yield _timeout(self._patience.left_s(time.monotonic()))
 
 

@@ -34,6 +34,7 @@ from hairmesh.client.routes import (
     check_timeout,
     timeout_of,
 )
+from hairmesh.client.transport import unlogged
 
 
 class Client:
@@ -111,7 +112,8 @@ class Client:
 
     def picture(self, url: str) -> bytes:
         """The picture at one of an answer's URLs; raises `httpx.HTTPStatusError` when it is gone."""
-        return self._http.get(url).raise_for_status().content
+        with unlogged():
+            return self._http.get(url).raise_for_status().content
 
     def monitor(self) -> tuple[int, dict[str, Any]]:
         """`GET /monitor`: HTTP status and body."""

@@ -1,15 +1,31 @@
-"""What httpx says, in our words: its failures, a proxy's pages, and the headers that count."""
+"""What httpx says, in our words: its failures, a proxy's pages, and the headers that count; and what it may not log."""
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 import httpx
 
 from hairmesh.client.envelope import Envelope, NotAnEnvelopeError, envelope
 from hairmesh.client.errors import OF_A_PROXY, TooLateError, TransportError, UnreachableError, UntrustedError
+
+_unlogged = ContextVar("_unlogged", default=False)
+"""Whether what is fetched now has an address that stands in no log."""
+logging.getLogger("httpx").addFilter(lambda _record: not _unlogged.get())
+
+
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """For pictures: httpx logs each address at INFO, and whoever knows a picture's may see it."""
+    token = _unlogged.set(True)
+    try:
+        yield
+    finally:
+        _unlogged.reset(token)
 
 
 def envelope_of(content: bytes, http_status: int, retry_after: str | None, where: str) -> Envelope:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +31,7 @@ from hairmesh.client import (
     UnreachableError,
     UntrustedError,
 )
+from hairmesh.client.plain import Client as PlainClient
 from tests.edge.rest import PHOTO, FakeMesh, serving
 from tests.hairmesh.client.scripted import Reply, Server, envelope, refused, scripted
 
@@ -288,6 +290,21 @@ def test_a_picture_is_saved_whole_or_not_at_all(server: Server, client: Client, 
         assert "SENTINEL" not in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
     assert (tmp_path / "a.png").read_bytes() == b"png"
+
+
+def test_the_address_of_a_picture_stands_in_no_log(
+    server: Server, client: Client, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """Whoever has it sees the picture, and httpx logs every address that it asks."""
+    caplog.set_level(logging.DEBUG)
+    secret = f"{server.url}/static/annotations/SENTINEL.png"
+    client.picture(secret)
+    client.save_picture(secret, tmp_path / "a.png")
+    with PlainClient(server.url) as plain:
+        plain.picture(secret)
+    assert "SENTINEL" not in caplog.text
+    client.special_points(PHOTO)
+    assert "/api/v1/face/special-points" in caplog.text, "other addresses are logged as ever"
 
 
 @pytest.mark.parametrize("gone", [Reply(breaks=True), Reply(503, {"retry-after": "0.5"}), Reply(502)])
