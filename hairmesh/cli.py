@@ -211,6 +211,9 @@ def status(
         bool, typer.Option("--json", help="What `/admin/pool` answers, one JSON line per look.")
     ] = False,
     interval: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 1.0,
+    ca: Annotated[
+        Path | None, typer.Option(help="PEM file of the authority behind its certificate; default: the system's.")
+    ] = None,
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Send the token in plain text to http:// off this machine.")
     ] = False,
@@ -219,7 +222,7 @@ def status(
     """Watch the pool of an edge: every worker with its state, why, cooldown left, running call and last evidence.
 
     A live table in a terminal until Ctrl-C; it goes on while the edge restarts. Piped, plain text without colours.
-    Authorities of https are the system's, or those in $SSL_CERT_FILE. The token is never an argument.
+    The token is never an argument.
 
     Exit status with `--once`: 0 all workers are online, 1 some are not, 2 none is, 3 the edge is not reachable or
     refuses, 64 wrong usage, a missing URL or token too. Without it: 0 after Ctrl-C, 3 when the edge refuses from the
@@ -227,7 +230,9 @@ def status(
     """
     from hairmesh import status as seen
 
-    sys.exit(seen.run(url, token_file, insecure=insecure, once=once, as_json=as_json, interval_s=interval, out=out))
+    sys.exit(
+        seen.run(url, token_file, ca=ca, insecure=insecure, once=once, as_json=as_json, interval_s=interval, out=out)
+    )
 
 
 @app.command()

@@ -98,7 +98,7 @@ class Service:
         if certs:
             trust, scheme = f"--cacert {_short(certs / 'ca.pem')} ", "https"
             both = f"{trust}--cert {_short(certs / 'client.pem')} --key {_short(certs / 'client.key')} "
-        self._say(f"  curl {trust}-F image=@{photo} -F lang=en {url}{MEASURE_ROUTE}")
+        self._say(f"  curl {trust}-H 'Accept-Language: en' -F image=@{photo} {url}{MEASURE_ROUTE}")
         self._say("\nThe same straight from a worker over gRPC; schema by reflection, password from a private file:\n")
         self._say(
             f"""  (printf '{{"annotate":false,"photo":{{"data":"'; base64 -w0 {photo}; printf '"}}}}') |\n"""

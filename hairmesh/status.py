@@ -18,6 +18,7 @@ import httpx
 from rich.console import Console
 from rich.live import Live
 
+from hairmesh import pem
 from hairmesh.loopback import is_loopback
 from hairmesh.plain import printable
 from hairmesh.status_view import View, exit_code
@@ -61,7 +62,9 @@ class Contact:
     """PEM file of whom to trust instead of the system's authorities."""
 
 
-def find(url: str | None, token_file: Path | None, out: Path, *, insecure: bool = False) -> Contact:
+def find(
+    url: str | None, token_file: Path | None, out: Path, *, ca: Path | None = None, insecure: bool = False
+) -> Contact:
     """Put together from what is given, the environment, and the running `hairmesh serve`; raises `UsageError`.
 
     The token of the local service goes to the local service alone, and none over a network in plain text unless
@@ -86,6 +89,12 @@ def find(url: str | None, token_file: Path | None, out: Path, *, insecure: bool 
         raise UsageError(f"{source}: holds no admin token: that is one line of printable ASCII")
     if url.startswith("http://") and not is_loopback(host) and not insecure:
         raise UsageError("the token would go over the network in plain text: use https://, or allow it with --insecure")
+    if ca is not None:
+        try:
+            pem.authority(ca)
+        except pem.PemError as error:
+            raise UsageError(str(error)) from None
+        return Contact(url, token, str(ca))
     return Contact(url, token, local.get("authority") if url == local.get("url") else None)
 
 
@@ -185,7 +194,7 @@ def _in_words(error: httpx.HTTPError) -> str:
         return "what listens there speaks no TLS: write http:// in front"
     if tls["name"] == "CERTIFICATE_VERIFY_FAILED":
         reason = tls["words"].removeprefix("certificate verify failed: ")
-        return f"its certificate is not trusted: {reason} (SSL_CERT_FILE names other authorities)"
+        return f"its certificate is not trusted: {reason} (--ca FILE names another authority)"
     return f"TLS: {tls['words']}"
 
 
@@ -213,11 +222,12 @@ def run(
     as_json: bool,
     interval_s: float,
     out: Path,
+    ca: Path | None = None,
     insecure: bool = False,
 ) -> int:
     """Show it; the exit status."""
     try:
-        asker = Asker(find(url, token_file, out, insecure=insecure))
+        asker = Asker(find(url, token_file, out, ca=ca, insecure=insecure))
     except StatusError as error:
         return _complain(error)
     try:

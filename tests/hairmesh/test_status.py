@@ -179,7 +179,15 @@ async def test_tls_where_none_is_and_none_where_it_is_in_words(rest: Rest, url: 
         code, _out, err = await run(f"http://{address}", "--once", HAIRMESH_ADMIN_TOKEN=TOKEN)
         assert (code, "write https:// in front" in err) == (3, True)
         code, _out, err = await run(f"https://{address}", "--once", HAIRMESH_ADMIN_TOKEN=TOKEN)
-        assert (code, "is not trusted: unable to get local issuer certificate (SSL_CERT_FILE" in err) == (3, True)
+        assert (code, "is not trusted: unable to get local issuer certificate (--ca FILE" in err) == (3, True)
+        code, _out, err = await run(
+            f"https://{address}", "--once", "--ca", f"{tmp_path}/ca.pem", HAIRMESH_ADMIN_TOKEN=TOKEN
+        )
+        assert (code, "trusted" in err) == (3, False)  # but there is no edge behind it
+        code, _out, err = await run(
+            f"https://{address}", "--once", "--ca", f"{tmp_path}/none", HAIRMESH_ADMIN_TOKEN=TOKEN
+        )
+        assert (code, err) == (64, f"status: {tmp_path}/none: No such file or directory\n")
         assert "_ssl.c" not in err
 
 
