@@ -150,6 +150,7 @@ def check(desk: Desk, line: str) -> None:
     if line.partition(" # ")[0].rstrip().endswith("| why"):
         assert done.returncode != 0, line
         assert all(word in done.stdout for word in remark(line).split()), f"{line}\n{done.stdout}"
+        assert remark(line).split()[0] in done.stdout.splitlines()[0], f"something stands before it\n{done.stdout}"
     else:
         assert done.returncode == 0, f"{line}\n{done.stdout}"
 
