@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import pairwise
 
 import grpc
 import pytest
@@ -69,12 +68,13 @@ async def test_3_five_workers_fail_together_and_are_back_within_seconds_of_the_c
         assert (monitor.status_code, monitor.json()["workers_healthy"], monitor.json()["workers_total"]) == (503, 0, 5)
 
         clients = Clients(running, pool)
+        began_s = asyncio.get_running_loop().time()
         busy = [asyncio.create_task(clients.ask(number)) for number in range(10)]
         busy.append(asyncio.create_task(clients.look()))
         await until(lambda: len(clients.trials_s) >= 4)
         assert clients.most_at_once == 1, "one trial at a time in the whole pool"
-        gaps_s = [later - earlier for earlier, later in pairwise(clients.trials_s)]
-        assert min(gaps_s) >= TRIAL_S - 0.1, "looked at from outside: a moment late"
+        # All of it, not gap by gap: a trial may be seen late, never early.
+        assert clients.trials_s[-1] - began_s >= (len(clients.trials_s) - 1) * TRIAL_S
 
         for worker in pool:
             worker.default = Answer()
