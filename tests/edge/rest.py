@@ -132,7 +132,7 @@ SOME_ONLINE = OnlineCounts(total=5, healthy=3, primary_total=3, primary_healthy=
 
 async def eventually(condition: Callable[[], bool]) -> None:
     """Wait for something that nothing announces: another thread, a socket's other end."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110  (nothing to await: it is the outside that looks)
             await asyncio.sleep(0.005)
 
@@ -319,7 +319,7 @@ async def serving(
         server = uvicorn.Server(config)
         server.lifespan = config.lifespan_class(config)
         await server.startup(sockets=[listener])
-        client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20, trust_env=False)
+        client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60, trust_env=False)
         rest = Rest(client, port, settings, server, config_path, content)
         try:
             yield rest
