@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference.md"
 sys.path.insert(0, str(ROOT))
 
-from edge import words  # noqa: E402  (the tree first)
+from edge import upload, words  # noqa: E402  (the tree first)
 from edge.app import create_app  # noqa: E402
 from edge.errors import PHOTO_LIES_DEG, TABLE, ApiError, Row  # noqa: E402
 from edge.messages import Text  # noqa: E402
@@ -44,12 +44,26 @@ CODES: Mapping[int, str] = {
     1007: "system error: try again after `Retry-After`",
     1008: "missing or invalid parameter, and every refusal that is not about the photo",
 }
+STAGES: Mapping[str, Text] = {
+    key.removeprefix("stage."): Text(**said)
+    for key, said in json.loads((ROOT / "edge" / "console" / "web" / "words.json").read_text()).items()
+    if key.startswith("stage.")
+}
+"""As the console names them."""
 NAMES: Mapping[str, Mapping[str, Text]] = {
+    "Stages of a call: `stage`": STAGES,
     "Why there is no grown picture: `grown_reason`": words.GROWN_REASONS,
     "Warnings: `warnings[].reason`": words.WARNINGS,
     "Hairline styles: `style`": words.STYLES,
     "Rules of a design: `rules[].name`": words.RULES,
 }
+BODIES = """## Bodies of every call
+
+`multipart/form-data` or `application/json`, with the same parameters; whatever else stands in it is refused. In JSON a
+file is Base64 (plain or URL-safe, padded or not, wrapped or not, with or without a `data:` prefix), a list is a list,
+and `null` is as good as left out. In a form a list is one field with commas, or the field repeated, and a list of lists
+is its JSON text. [REST without our client](rest.md) shows both.
+"""
 _DIRECTIONS: Mapping[str, Sequence[float]] = {
     "yaw_deg": (30, -30),
     "pitch_deg": (30, -30),
@@ -148,6 +162,7 @@ def routes(whole: Schema) -> str:
 
 def calls(whole: Schema) -> Iterator[str]:
     """Every call that takes a photo."""
+    yield BODIES
     posted = {path: each["post"] for path, each in whole["paths"].items() if "post" in each}
     asked = {path: each for path, each in posted.items() if each.get("tags") == ["calls"]}
     yield "## Headers of every call\n"
@@ -157,12 +172,17 @@ def calls(whole: Schema) -> Iterator[str]:
         ([f"`{each['name']}`", kind(each["schema"]), each.get("description", "")] for each in first["parameters"]),
     )
     for path, operation in asked.items():
-        form = operation["requestBody"]["content"]["multipart/form-data"]["schema"]
-        needed = form["required"]
-        rows = ([f"`{name}`{' (needed)' * (name in needed)}", what, means] for name, what, means in fields(form))
+        form, plain = (each["schema"] for each in operation["requestBody"]["content"].values())
         data = operation["responses"]["200"]["content"]["application/json"]["schema"]["properties"]["data"]
         yield f"\n## POST {path}\n\n{operation['summary']}. `data`: {kind(data)}.\n"
-        yield table(["parameter", "kind", "meaning"], rows)
+        yield table(["parameter", "kind", "meaning"], _parameters(form, plain))
+
+
+def _parameters(form: Schema, plain: Schema) -> Iterator[Sequence[str]]:
+    """Rows of a call's parameters, with the other name that files have in JSON."""
+    for name, what, means in fields(form):
+        other = "" if name in plain["properties"] else f", in JSON `{upload.in_json(name)}`"
+        yield f"`{name}`{other}{' (needed)' * (name in form['required'])}", what, means
 
 
 def answers(whole: Schema) -> Iterator[str]:

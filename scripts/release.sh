@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds what is released, of a commit and not of the working tree, into the folder that is named or into dist: wheel and source distribution
-# of the service, what other teams take (scripts/stubs.sh), and SHA256SUMS. The same commit gives the same bytes. docs/releasing.md says
-# when. The second argument names another commit than HEAD.
+# of the service, what other teams take (scripts/stubs.sh, the OpenAPI document), and SHA256SUMS. The same commit gives the same bytes.
+# docs/releasing.md says when. The second argument names another commit than HEAD.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -21,6 +21,7 @@ ln -s "$root/.venv" "$work/tree/.venv"            # what builds; it is in no dis
 cd "$work/tree"
 version=$(.venv/bin/python scripts/version.py)
 scripts/stubs.sh "$work/dist" >/dev/null
+PYTHONPATH=protos/python .venv/bin/python -m scripts.openapi "$work/dist/hairmesh-$version.openapi.json"
 .venv/bin/python -m build --no-isolation --outdir "$work/dist" . >"$work/log" 2>&1 || { cat "$work/log" >&2; exit 1; }
 
 # setuptools dates what is in a source distribution by the clock, and names whoever built it: packed again without both.

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import zipfile
 from pathlib import Path
 
 import pytest
 
 import hairmesh
-from scripts import version
+from scripts import reference, version
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
@@ -121,6 +123,18 @@ def test_one_version_in_every_place(tmp_path: Path) -> None:
     other = tmp_path / "protos" / "pyproject.toml"
     other.write_text(other.read_text().replace('"7.8.9rc1"', '"7.8.8"'))
     assert list(version.differing(tmp_path)) == ["protos/pyproject.toml: 7.8.8"]
+
+
+def test_openapi_document_is_the_same_bytes_each_time(tmp_path: Path) -> None:
+    """In whatever order sets are walked; a team generates its types of it without a running edge."""
+    for seed in ("1", "2"):
+        run(sys.executable, "-m", "scripts.openapi", tmp_path / seed, folder=ROOT, PYTHONHASHSEED=seed)
+    written = (tmp_path / "1").read_bytes()
+    assert written == (tmp_path / "2").read_bytes()
+    document = json.loads(written)
+    assert document == reference.document()
+    assert document["info"]["version"] == hairmesh.__version__
+    assert tempfile.gettempdir().encode() not in written
 
 
 def test_changelog_begins_with_what_is_to_come_or_with_this_version() -> None:

@@ -26,6 +26,7 @@ TYPED: Mapping[str, str] = {
     "docs/operations.md": "tests/test_docs.py",
     "docs/pictures.md": "tests/test_docs.py",
     "docs/releasing.md": "tests/test_release_docs.py",
+    "docs/rest.md": "tests/test_rest_page.py",
     "docs/security.md": "tests/test_security_docs.py",
 }
 """By page: the test that runs its blocks marked `sh`."""

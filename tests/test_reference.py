@@ -11,6 +11,7 @@ import pytest
 from edge.errors import TABLE
 from scripts import reference
 from tests.test_docs import rows, words
+from vision.types import Stage
 
 
 def test_page_is_out_of_the_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -37,6 +38,22 @@ def test_page_has_every_route_reason_and_answer() -> None:
     assert headings >= set(whole["components"]["schemas"])
     assert [reason for reason in TABLE if f"| `{reason}` | {TABLE[reason].http_status} |" not in page] == []
     assert set(reference.CODES) == {row.code for row in TABLE.values()}
+
+
+def test_page_has_every_parameter_as_json_names_it() -> None:
+    sections = dict(re.findall(r"^## POST (/api/\S+)\n(.*?)(?=^## )", reference.PAGE.read_text(), re.M | re.S))
+    for path, operations in reference.document()["paths"].items():
+        bodies = operations.get("post", {}).get("requestBody", {}).get("content", {})
+        if "multipart/form-data" not in bodies:
+            continue
+        first_cells = "".join(row.split("|")[1] for row in sections[path].splitlines() if row.startswith("|"))
+        named = set(re.findall(r"`(\w+)`", first_cells))
+        assert named == {name for body in bodies.values() for name in body["schema"]["properties"]}, path
+
+
+def test_page_has_every_stage() -> None:
+    (rows_of_stages,) = re.findall(r"^### Stages of a call.*?\n\n(.*?)\n\n", reference.PAGE.read_text(), re.M | re.S)
+    assert re.findall(r"^\| `(\w+)`", rows_of_stages, re.M) == list(Stage)
 
 
 def test_handbook_says_of_every_reason_what_an_operator_does() -> None:
