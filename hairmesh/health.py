@@ -90,10 +90,12 @@ def _credentials(ca: Path | None, cert: Path | None, key: Path | None) -> grpc.C
 def _of_edge(url: str, ready: bool, ca: Path | None) -> str:
     """The HTTP status, as text."""
     try:
+        if ca is not None:
+            pem.authority(ca)
         trusted = ssl.create_default_context(cafile=ca)
         with httpx.Client(trust_env=False, timeout=TIMEOUT_S, verify=trusted) as client:
             return str(client.get(f"{url.rstrip('/')}/{'readyz' if ready else 'livez'}").status_code)
-    except (httpx.InvalidURL, httpx.UnsupportedProtocol, FileNotFoundError) as error:
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol, pem.PemError) as error:
         raise UsageError(str(error)) from None
     except httpx.HTTPError as error:
         raise HealthError(f"{url}: {error}") from None

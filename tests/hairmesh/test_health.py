@@ -65,3 +65,22 @@ async def test_nobody_there_is_no_answer() -> None:
 @pytest.mark.parametrize("target", ["worker", "worker:", ":1", "ftp://worker:1", "http://"])
 async def test_what_is_no_target_is_wrong_usage(target: str) -> None:
     assert await asked(target) == 64
+
+
+@pytest.mark.parametrize("target", ["127.0.0.1:1", "https://127.0.0.1:1"])
+async def test_what_is_no_authority_is_wrong_usage_and_nothing_is_asked(
+    target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    authority = tmp_path / "ca.pem"
+    assert await asked(target, folder=tmp_path) == 64
+    authority.write_text("no certificate\n")
+    assert await asked(target, folder=tmp_path) == 64
+    authority.unlink()
+    authority.mkdir()
+    assert await asked(target, folder=tmp_path) == 64
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.removeprefix(f"health: {authority}") for line in lines] == [
+        ": No such file or directory",
+        " holds no certificate, PEM",
+        ": Is a directory",
+    ]
