@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.fakes.systemd import Systemd
 from vision import models
@@ -15,6 +16,10 @@ from vision.errors import ModelError
 
 # Who starts the tests in the background may have SIGINT ignored, and every process they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# A busy machine is no reason to fail: timing never decides.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 SHARED_PORTRAITS = Path(__file__).parent.parent.parent / "shared" / "data" / "portraits"
 PEOPLE = files("openpeople") / "data" / "curated"

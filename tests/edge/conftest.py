@@ -6,13 +6,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from tests.edge.rest import FakeMesh, Rest, serving
-
-# A busy machine is no reason to fail: timing never decides.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
 
 
 @pytest.fixture

@@ -73,29 +73,29 @@ class Client:
         self.health: Any = HealthStub(self.channel)
 
     def measure(
-        self, data: bytes, *, timeout_s: float = 10.0, metadata: Metadata | None = None, **fields: Any
+        self, data: bytes, *, timeout_s: float = 60.0, metadata: Metadata | None = None, **fields: Any
     ) -> aio.UnaryUnaryCall[measure_pb2.MeasureRequest, measure_pb2.MeasureResponse]:
         return self.analyze.Measure(request(data, **fields), timeout=timeout_s, metadata=metadata or self.token)
 
     def grow_styles(
-        self, data: bytes, *, timeout_s: float = 10.0, metadata: Metadata | None = None, **fields: Any
+        self, data: bytes, *, timeout_s: float = 60.0, metadata: Metadata | None = None, **fields: Any
     ) -> aio.UnaryStreamCall[growth_pb2.GrowStylesRequest, growth_pb2.GrowStylesResponse]:
         message = growth_pb2.GrowStylesRequest(photo=common_pb2.Image(data=data), **fields)
         return self.analyze.GrowStyles(message, timeout=timeout_s, metadata=metadata or self.token)
 
     def grow_region(
-        self, data: bytes, *, timeout_s: float = 10.0, metadata: Metadata | None = None, **fields: Any
+        self, data: bytes, *, timeout_s: float = 60.0, metadata: Metadata | None = None, **fields: Any
     ) -> aio.UnaryStreamCall[growth_pb2.GrowRegionRequest, growth_pb2.GrowRegionResponse]:
         message = growth_pb2.GrowRegionRequest(photo=common_pb2.Image(data=data), **fields)
         return self.analyze.GrowRegion(message, timeout=timeout_s, metadata=metadata or self.token)
 
     async def status(self, metadata: Metadata | None = None) -> pb.WorkerStatus:
-        response = await self.worker.GetStatus(pb.GetStatusRequest(), metadata=metadata or self.token, timeout=5)
+        response = await self.worker.GetStatus(pb.GetStatusRequest(), metadata=metadata or self.token, timeout=60)
         return response.status
 
     async def until(self, good: Callable[[pb.WorkerStatus], bool]) -> pb.WorkerStatus:
         """The first state told by `WatchStatus` that is `good`."""
-        stream = self.worker.WatchStatus(pb.WatchStatusRequest(), metadata=self.token, timeout=20)
+        stream = self.worker.WatchStatus(pb.WatchStatusRequest(), metadata=self.token, timeout=60)
         try:
             async for message in stream:
                 if good(message.status):
@@ -114,13 +114,13 @@ class Client:
         response = await self.health.Check(
             health_pb2.HealthCheckRequest(service=name),
             metadata=self.token if metadata is None else metadata,
-            timeout=5,
+            timeout=60,
         )
         status: int = response.status
         return status
 
     async def reason(self, name: str = ANALYZE_SERVICE) -> str:
-        call = self.health.Check(health_pb2.HealthCheckRequest(service=name), metadata=self.token, timeout=5)
+        call = self.health.Check(health_pb2.HealthCheckRequest(service=name), metadata=self.token, timeout=60)
         await call
         return str(dict(await call.trailing_metadata()).get("x-health-reason", ""))
 

@@ -136,7 +136,7 @@ async def test_answers_that_nobody_takes_are_bounded(pipeline: FakePipeline) -> 
         await client.until(lambda status: status.slot.epoch == 1 and status.slot.state == pb.SLOT_STATE_FREE)
         async with aio.insecure_channel(client.target, options=CLIENT_OPTIONS) as channel:
             for _try in range(3):
-                call = AnalyzeServiceStub(channel).Measure(request(OK), metadata=TOKEN, timeout=10)
+                call = AnalyzeServiceStub(channel).Measure(request(OK), metadata=TOKEN, timeout=60)
                 code, info, details = await refused(call)
                 assert (code, info.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "BUSY")
                 assert "RetryInfo" in details

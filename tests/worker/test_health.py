@@ -27,7 +27,7 @@ NAMES = {"", ANALYZE_SERVICE, "liveness", "disk", "models", "accelerator", "prog
 
 async def test_every_documented_name_is_listed_and_checked(client: Client) -> None:
     request = health_pb2.HealthListRequest()  # type: ignore[attr-defined]  # the published stubs are older
-    listed = await client.health.List(request, metadata=TOKEN, timeout=5)
+    listed = await client.health.List(request, metadata=TOKEN, timeout=60)
     assert {name: response.status for name, response in listed.statuses.items()} == dict.fromkeys(NAMES, SERVING)
     for name, response in listed.statuses.items():
         assert await client.check(name) == response.status
@@ -36,10 +36,10 @@ async def test_every_documented_name_is_listed_and_checked(client: Client) -> No
 async def test_wrong_name_is_not_found_and_watch_says_unknown(client: Client) -> None:
     """B94."""
     code, _info, _details = await refused(
-        client.health.Check(health_pb2.HealthCheckRequest(service="AnalyzeService"), metadata=TOKEN, timeout=5)
+        client.health.Check(health_pb2.HealthCheckRequest(service="AnalyzeService"), metadata=TOKEN, timeout=60)
     )
     assert code is grpc.StatusCode.NOT_FOUND
-    watch = client.health.Watch(health_pb2.HealthCheckRequest(service="AnalyzeService"), metadata=TOKEN, timeout=5)
+    watch = client.health.Watch(health_pb2.HealthCheckRequest(service="AnalyzeService"), metadata=TOKEN, timeout=60)
     first = await watch.read()
     assert first.status == health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
     watch.cancel()

@@ -229,7 +229,7 @@ async def test_log_has_one_line_per_call_and_neither_passwords_nor_pictures(tmp_
         await client.until_slot(pb.SLOT_STATE_BUSY)
         call.cancel()
         await worker.event("call", request_id="r-left", outcome="cancelled")
-        await refused(client.analyze.SegmentFace(masks_pb2.SegmentFaceRequest(), metadata=ids("new"), timeout=5))
+        await refused(client.analyze.SegmentFace(masks_pb2.SegmentFaceRequest(), metadata=ids("new"), timeout=60))
         await worker.event("call", request_id="r-new", method="SegmentFace", outcome="refused")
         await refused(client.measure(OK, metadata=((TOKEN_KEY, "WRONG-SENTINEL"),)))
         worker.signal(signal.SIGTERM)

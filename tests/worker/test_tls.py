@@ -52,7 +52,7 @@ def client(authority: certs.Authority = OURS, own: certs.Signed | None = None) -
 async def status_over(address: str, credentials: grpc.ChannelCredentials) -> pb.GetStatusResponse:
     alone = (("grpc.use_local_subchannel_pool", 1),)  # a connection of its own
     async with aio.secure_channel(address, credentials, options=alone) as channel:
-        return await WorkerServiceStub(channel).GetStatus(pb.GetStatusRequest(), metadata=TOKEN, timeout=5)
+        return await WorkerServiceStub(channel).GetStatus(pb.GetStatusRequest(), metadata=TOKEN, timeout=60)
 
 
 async def test_only_encrypted_clients_get_in(pems: Mapping[str, Path], pipeline: FakePipeline) -> None:
@@ -62,7 +62,7 @@ async def test_only_encrypted_clients_get_in(pems: Mapping[str, Path], pipeline:
         assert answer.status.boot_id == worker.identity.boot_id
         async with aio.insecure_channel(worker.address) as plain:
             with pytest.raises(aio.AioRpcError) as caught:
-                await WorkerServiceStub(plain).GetStatus(pb.GetStatusRequest(), metadata=TOKEN, timeout=5)
+                await WorkerServiceStub(plain).GetStatus(pb.GetStatusRequest(), metadata=TOKEN, timeout=60)
             assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
     finally:
         await worker.stop()
@@ -101,11 +101,11 @@ async def test_replaced_files_are_shown_to_new_connections_while_open_ones_live_
     try:
         async with aio.secure_channel(worker.address, client(before, before.sign("client"))) as open_one:
             ask = WorkerServiceStub(open_one).GetStatus
-            await ask(pb.GetStatusRequest(), metadata=TOKEN, timeout=5)
+            await ask(pb.GetStatusRequest(), metadata=TOKEN, timeout=60)
             put(pems["cert"].parent, after.sign("worker"))
             tls["client_ca"].write_bytes(after.certificate)
             worker._certificate.look()
-            await ask(pb.GetStatusRequest(), metadata=TOKEN, timeout=5)
+            await ask(pb.GetStatusRequest(), metadata=TOKEN, timeout=60)
             with pytest.raises(aio.AioRpcError):
                 await status_over(worker.address, client(before, before.sign("client")))
             shown = await Scrape.of_port(worker.metrics_port)
@@ -113,7 +113,7 @@ async def test_replaced_files_are_shown_to_new_connections_while_open_ones_live_
             assert shown.value("hairmesh_certificate_expires_timestamp_seconds", key="tls") == until
             answer = await status_over(worker.address, client(after, after.sign("client")))
             assert answer.status.boot_id == worker.identity.boot_id
-            await ask(pb.GetStatusRequest(), metadata=TOKEN, timeout=5)
+            await ask(pb.GetStatusRequest(), metadata=TOKEN, timeout=60)
     finally:
         await worker.stop()
 
