@@ -23,7 +23,7 @@ WRITE_EVERY_S = 0.1
 MAX_LINES_LOCKED = 200
 """So many are written before other processes that write to the same file get their turn."""
 CLOSE_TIMEOUT_S = 2.0
-"""How long `close` waits for the last lines to reach the disk."""
+"""How long `close` waits for the last lines to reach the disk; what is left then is lost, and told."""
 
 log = structlog.get_logger()
 
@@ -39,9 +39,10 @@ class RequestLog:
         self._lines: deque[bytes] = deque()
         self._dropped = 0
         """Those there was no room for; counted by the event loop."""
-        self._left = 0
-        """Those that were still waiting at the end; counted by the thread."""
+        self._over = False
+        """No line is begun any more: what still waits is lost."""
         self._told = 0
+        self._telling = threading.Lock()
         self._trouble = ""
         self._mended_bytes = 0
         self._closing = threading.Event()
@@ -51,7 +52,7 @@ class RequestLog:
     @property
     def lost(self) -> int:
         """Lines that were not and will not be written."""
-        return self._dropped + self._left
+        return self._dropped + (len(self._lines) if self._over else 0)
 
     def write(self, facts: Mapping[str, object]) -> None:
         """Keep one line to be written soon; never waits."""
@@ -63,9 +64,15 @@ class RequestLog:
         self._lines.append(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
 
     def close(self) -> None:
-        """Write what is waiting and end the thread; gives up on a disk that hangs."""
+        """Write what is waiting and end the thread; gives up on a disk that is slow or hangs.
+
+        Told here and not by the thread, which ends with the process wherever it stands: so every line that is missing
+        is told, and where a disk hangs perhaps one more, which it takes after all.
+        """
         self._closing.set()
         self._thread.join(CLOSE_TIMEOUT_S)
+        self._over = True
+        self._tell_losses()
 
     def _write_all(self) -> None:
         closing = False
@@ -77,8 +84,6 @@ class RequestLog:
             self._trouble = trouble
             if not trouble:
                 self._tell_losses()
-        self._left = len(self._lines)
-        self._tell_losses()
         self._file.close()
 
     def _write_waiting(self) -> str:
@@ -87,6 +92,8 @@ class RequestLog:
             while self._lines:
                 with self._file.locked():
                     for _ in range(min(len(self._lines), MAX_LINES_LOCKED)):
+                        if self._over:
+                            return ""
                         self._file.append(self._lines[0])
                         self._lines.popleft()
         except OSError as error:
@@ -94,9 +101,10 @@ class RequestLog:
         return ""
 
     def _tell_losses(self) -> None:
-        if self._file.mended_bytes != self._mended_bytes:
-            log.warning("request_log_mended", bytes=self._file.mended_bytes - self._mended_bytes)
-            self._mended_bytes = self._file.mended_bytes
-        if (lost := self.lost) != self._told:
-            log.error("request_log_lines_dropped", count=lost - self._told)
-            self._told = lost
+        with self._telling:  # its thread may be at it while `close` gives it up
+            if (mended_bytes := self._file.mended_bytes) != self._mended_bytes:
+                log.warning("request_log_mended", bytes=mended_bytes - self._mended_bytes)
+                self._mended_bytes = mended_bytes
+            if (lost := self.lost) > self._told:
+                log.error("request_log_lines_dropped", count=lost - self._told)
+                self._told = lost
