@@ -69,7 +69,7 @@ class Shown:
 
     def waits(self, photo: Photo, error: HairMeshError, pause_s: float) -> None:
         """See `Show`."""
-        why = error.reason if isinstance(error, RefusedError) else "not reachable"
+        why = error.reason if isinstance(error, RefusedError) else "no answer"
         said = f"{_name(photo)}: {printable(why, 40)}, again in {pause_s:.0f} s"
         self._bars.update(self._lines[photo], description=said, total=None)
 
