@@ -21,8 +21,17 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
+LONG_TIMEOUT_S = 1800
+"""For tests marked `long` that name no other: on a busy machine what takes a minute takes many."""
 SHARED_PORTRAITS = Path(__file__).parent.parent.parent / "shared" / "data" / "portraits"
 PEOPLE = files("openpeople") / "data" / "curated"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give long tests the time they may need."""
+    for item in items:
+        if item.get_closest_marker("long") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(LONG_TIMEOUT_S))
 
 
 def studio_portrait(number: int = 1) -> Path:

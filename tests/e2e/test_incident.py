@@ -21,8 +21,6 @@ from tests.e2e.breakable_worker import photo
 from tests.e2e.service import Load, Service, Worker, said_at_s
 from tests.e2e.small_disk import SmallDisk
 
-pytestmark = pytest.mark.timeout(180)
-
 DiskOf = Callable[[int], SmallDisk]
 
 MIB = 1 << 20
@@ -31,13 +29,14 @@ DISK_BYTES = 64 * MIB
 WATERMARKS = {"HEALTH_MIN_FREE_GB": "0.02", "HEALTH_RESUME_FREE_GB": "0.03"}
 CALM_S = 10.0
 """A disk has to be good for so long before its worker comes back (`worker.thresholds`)."""
-SOON_S = 5.0
+SOON_S = 20.0
 """The promise is 1 s (`bench/health.py` measures it); a busy machine gets more. It was 16 hours."""
+
+LINE_LATE_S = 0.5
+"""How much later than what it tells a line of a log may be written. Cooldowns are longer by far."""
 
 ON_ITS_WAY = 1
 """A worker has one slot: one call may have been sent in the moment the edge decided."""
-READYZ_S = 25.0
-"""The edge tries the folder every 10 s."""
 
 REAL = pytest.param("real", marks=pytest.mark.models)
 
@@ -81,10 +80,12 @@ async def test_a_full_disk_takes_its_worker_out_and_space_brings_it_back(
     freed_s = time.time()
     for full in (disk, other_disk):
         full.free()
+    back = [{"worker": each.address, "to": "SERVING"} for each in (worker, other)]
+    await mesh.edge.several(*(("worker_state", fields) for fields in back))
     assert (await mesh.until_online(2)).status_code == 200
-    for back in (worker, other):
-        assert mesh.changes(back)[-1]["to"] == "SERVING"
-        assert said_at_s(mesh.changes(back)[-1]) - freed_s > CALM_S - 1
+    for each in (worker, other):
+        assert mesh.changes(each)[-1]["to"] == "SERVING"
+        assert said_at_s(mesh.changes(each)[-1]) - freed_s > CALM_S - 1
     assert (await mesh.measure(image)).code == 0
     assert not [change for each in (worker, other) for change in mesh.changes(each) if change["to"] == "EJECTED"]
 
@@ -100,7 +101,9 @@ async def test_health_that_lies_does_not_shorten_a_cooldown(mesh: Service) -> No
         assert (await mesh.monitor()).json()["workers_healthy"] == 1
         liar.send(signal.SIGUSR2)
         await mesh.edge.event("worker_state", worker=liar.address, to="SERVING")
-        await load.more(2)
+        liar.forget()
+        await liar.event("call_came")
+    await mesh.edge.end(signal.SIGTERM)
     assert load.failed == []
     assert {record["cause"] for record in ejections} == {"passive"}
     promised_s = [record["cooldown_s"] for record in ejections]
@@ -110,9 +113,9 @@ async def test_health_that_lies_does_not_shorten_a_cooldown(mesh: Service) -> No
     for promised, before, after in zip(promised_s, ended_s, [*ended_s[1:], float("inf")], strict=False):
         calls = [call for call in arrivals if before < call["at_s"] < after]
         assert calls, "it was tried again"
-        assert calls[0]["at_s"] - before > promised - 0.1
-    # Every probe of the cooldowns passed, and there were many: they count, and restore nothing.
-    assert arrivals[-1]["probes"] - arrivals[0]["probes"] > 20
+        assert calls[0]["at_s"] - before > promised - LINE_LATE_S
+    # Every probe of the cooldowns passed, several in each: they count, and restore nothing.
+    assert arrivals[-1]["probes"] - arrivals[0]["probes"] > 3 * len(ejections)
     assert mesh.changes(honest)[1:] == []
 
 
@@ -132,11 +135,12 @@ async def test_an_accelerator_gone_blind_is_found_by_the_canary(mesh: Service, m
         await load.more(4)
     assert {answer.reason for answer in load.failed} <= {"NO_FACE"}
     assert len(load.failed) < 8  # eight refusals in a row force the canary; the last is no answer any more
-    assert all(answer.ended_s <= out_s + 1 for answer in load.failed)
+    assert all(answer.began_s < out_s for answer in load.failed)
     assert len(blind.calls_begun_after(out_s)) <= ON_ITS_WAY
     assert (await mesh.monitor()).json()["workers_healthy"] == 1
     blind.send(signal.SIGUSR2)
     await mesh.edge.event("worker_state", worker=blind.address, to="SERVING")
+    await mesh.edge.end(signal.SIGTERM)
     assert mesh.changes(seeing)[1:] == []
 
 
@@ -166,7 +170,7 @@ async def test_b69_full_picture_store(mesh: Service, disk_of: DiskOf, left_bytes
     assert float(refused.retry_after) >= 1
     assert "png" not in json.dumps(refused.data)
     assert {answer.reason for answer in answers} <= {"", "STORE_FULL"}
-    ready = await mesh.until("/readyz", lambda ready: ready.status_code == 503, READYZ_S)
+    ready = await mesh.until("/readyz", lambda ready: ready.status_code == 503)
     assert ready.json()["picture_store_writable"] is False
     assert (await mesh.monitor()).status_code == 200, "workers are well: the store has its own alert"
     assert (await mesh.edge.event("pictures_not_stored"))["problem"]
@@ -249,7 +253,8 @@ async def test_all_primaries_killed_under_load(mesh: Service) -> None:
     assert len(load.failed) <= len(primaries), load.failed
     body = (await mesh.until_online(2)).json()
     assert (body["status"], body["workers_primary_healthy"]) == ("ok", 0)
-    assert all(backup.calls_begun_after(0) for backup in backups)
+    for backup in backups:
+        await backup.event("call")
 
 
 async def test_a_frozen_worker_is_noticed_and_its_call_retried(mesh: Service) -> None:
@@ -265,10 +270,10 @@ async def test_a_frozen_worker_is_noticed_and_its_call_retried(mesh: Service) ->
     assert load.failed == []
     longest_s = max(answer.ended_s - answer.began_s for answer in load.answers if answer.ended_s > frozen_s)
     assert longest_s < 2 * (8 + 3) + SOON_S  # two probe periods, nowhere near the attempt's 60 s
-    assert mesh.changes(other)[1:] == []
     frozen.send(signal.SIGCONT)
     await mesh.until_online(2)
     await mesh.edge.end(signal.SIGTERM)
+    assert mesh.changes(other)[1:] == []
     assert sum(request["attempts"] > 1 for request in mesh.requests()) == 1
 
 
@@ -284,6 +289,7 @@ async def test_rolling_restart_of_all_workers(mesh: Service) -> None:
             await worker.start()
             await mesh.until_online(3)
         await load.more(6)
+    await mesh.edge.end(signal.SIGTERM)
     assert load.failed == []
     assert len(load.answers) > 20
     changes = [change for worker in mesh.workers for change in mesh.changes(worker)]

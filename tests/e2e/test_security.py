@@ -25,8 +25,6 @@ from tests.e2e.breakable_worker import photo
 from tests.e2e.service import Load, Service
 from vision import models
 
-pytestmark = pytest.mark.timeout(180)
-
 CLIENTS = 3
 NOW = datetime.now(UTC)
 

@@ -86,7 +86,6 @@ async def line_to(address: str, *, forgets_after_s: float | None = None) -> Asyn
 
 
 @pytest.mark.long
-@pytest.mark.timeout(240)
 async def test_b40_an_idle_channel_and_a_silent_call_are_pinged_and_never_told_to_calm_down(
     workers: MakeWorkers, driver: MakeDriver
 ) -> None:
@@ -145,7 +144,6 @@ async def test_b46_a_flow_dropped_without_a_word_costs_one_retry_and_comes_back(
 
 
 @pytest.mark.long
-@pytest.mark.timeout(240)
 async def test_b49_five_thousand_requests_while_monitors_ask_and_grpc_has_nothing_to_complain_of(
     workers: MakeWorkers, edge: MakeEdge, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:

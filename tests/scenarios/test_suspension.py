@@ -16,7 +16,6 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.long
-@pytest.mark.timeout(180)
 async def test_32_half_a_minute_of_sleep_ends_no_call_and_takes_nobody_out(spawn: Spawn) -> None:
     """The clock goes on meanwhile, as in a virtual machine that is paused: every deadline and ping is late at once."""
     workers = [await spawn(after_s=2.0) for _ in range(2)]
