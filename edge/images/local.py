@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -24,9 +25,10 @@ import structlog
 from edge.images.apart import sweep_folder
 from edge.images.condition import Condition
 from edge.images.folder import Folder, file_name
+from edge.images.removals import Removals
 from edge.images.retention import Retention
 from edge.images.stock import NO_ROOM, Stock
-from edge.images.store import ID, StoreError, StoreFigures, StoreFullError, all_done, tag_of
+from edge.images.store import ID, TAG_DIGITS, StoreError, StoreFigures, StoreFullError, all_done, tag_of
 from edge.threads import Threads
 
 THREADS = 8
@@ -66,6 +68,7 @@ class LocalStore:
         """Those that a thread is writing: one that was removed meanwhile may stand on the disk for a moment, unread."""
         self._failed: set[str] = set()
         """Those of `_waiting` whose write failed after they had been promised."""
+        self._removals = Removals()
         self._threads = Threads(THREADS, "pictures")
         self._stock = Stock(partial(sweep_folder, path), retention, self._written)
 
@@ -116,21 +119,26 @@ class LocalStore:
         """Accept a picture that will be written; False where it has to be written first."""
         if self._shared or not self._condition.good or self._waiting_bytes() + len(data) > MAX_WAITING_BYTES:
             return False
-        self._accept(picture_id, data, began_s)
-        self._threads.post(partial(self._write_promised, picture_id, data, began_s))
+        if self._accept(picture_id, data, began_s):
+            self._threads.post(partial(self._write_promised, picture_id, data, began_s))
         return True
 
     async def _put(self, picture_id: str, data: bytes, began_s: float) -> None:
-        self._accept(picture_id, data, began_s)
+        if not self._accept(picture_id, data, began_s):
+            return
         try:
             await self._run(partial(self._write, picture_id, data, began_s))
         except BaseException:
             self._forget(picture_id)
             raise
 
-    def _accept(self, picture_id: str, data: bytes, began_s: float) -> None:
+    def _accept(self, picture_id: str, data: bytes, began_s: float) -> bool:
+        """Have a picture be served from now on; whether it is wanted."""
+        if self._removals.concern(picture_id[:TAG_DIGITS], began_s):
+            return False
         self._stock.add(len(data))
         self._waiting[picture_id] = _Waiting(data, began_s)
+        return True
 
     async def get(self, picture_id: str) -> bytes | None:
         """See `ImageStore.get`."""
@@ -149,11 +157,13 @@ class LocalStore:
     async def remove_request(self, request_id: str) -> int:
         """See `ImageStore.remove_request`.
 
-        What is there goes first, so that a full disk has room for the mark; then what came before there was one.
+        What is there goes first, so that a full disk has room for the mark; then what came before there was one. From
+        then on none is accepted here: it would be served from memory until its thread has seen the mark.
         """
         tag = tag_of(request_id)
         removed = await self._remove_tagged(tag)
         await self._run(partial(self._folder.mark_removed, tag))
+        self._removals.note(tag, time.time())
         removed |= await self._remove_tagged(tag)
         self._stock.removed_by_request(len(removed))
         return len(removed)

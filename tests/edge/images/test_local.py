@@ -283,7 +283,7 @@ class SlowDisk:
 
         def write(descriptor: int, data: bytes) -> int:
             self.entered.set()
-            self.let_go.wait(20)
+            self.let_go.wait(60)
             return real(descriptor, data)
 
         monkeypatch.setattr(os, "write", write)
@@ -313,7 +313,7 @@ async def test_a_put_that_is_cancelled_while_it_waits_leaves_nothing(
     monkeypatch.setattr(local, "MAX_WAITING_BYTES", 0)
     disk = SlowDisk(monkeypatch)
     stored = asyncio.create_task(put(store, an_id(), b"nobody waits for this"))
-    await asyncio.to_thread(disk.entered.wait, 10)
+    await asyncio.to_thread(disk.entered.wait, 60)
     stored.cancel()
     with pytest.raises(asyncio.CancelledError):
         await stored
@@ -329,13 +329,32 @@ async def test_a_picture_removed_before_it_was_written_is_not_written(
     disk = SlowDisk(monkeypatch)
     gone, kept = an_id(), an_id()
     await put(store, gone, b"gone")
-    await asyncio.to_thread(disk.entered.wait, 10)
+    await asyncio.to_thread(disk.entered.wait, 60)
     await store.remove([gone])
     assert await store.get(gone) is None
     await put(store, kept, b"kept")
     disk.let_go.set()
     await eventually(lambda: visible(folder) == [f"{kept}.png"])
     assert store.figures.bytes == 4
+
+
+@pytest.mark.parametrize("waiting_room", [0, local.MAX_WAITING_BYTES])
+async def test_what_comes_after_its_removal_is_served_by_nobody_however_slow_the_disk_is(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch, waiting_room: int
+) -> None:
+    """Its call was running when that was answered; what the disk knows of it would be looked at too late."""
+    began_s = time.time()
+    assert await store.remove_request("a-request") == 0
+    monkeypatch.setattr(local, "MAX_WAITING_BYTES", waiting_room)
+    disk = SlowDisk(monkeypatch)
+    late, of_another = an_id(), new_id("another-request")
+    await store.put({late: b"late"}, began_s)
+    assert await store.get(late) is None
+    assert (store.figures.waiting, store.figures.count) == (0, 0)
+    assert not disk.entered.is_set(), "no byte of it touches the disk"
+    disk.let_go.set()
+    await store.put({of_another: b"wanted"}, began_s)
+    assert await store.get(of_another) == b"wanted"
 
 
 @pytest.mark.parametrize("by_request", [False, True])
@@ -349,19 +368,19 @@ async def test_a_picture_whose_write_was_under_way_is_gone_at_once(
 
     def is_wanted(files: Folder, picture_id: str, began_s: float) -> bool:
         stands.set()
-        seen.wait(20)
+        seen.wait(60)
         return real(files, picture_id, began_s)
 
     monkeypatch.setattr(Folder, "is_wanted", is_wanted)
     gone, kept = an_id(), new_id("another-request")
     await put(store, gone, b"gone")
-    await asyncio.to_thread(disk.entered.wait, 10)
+    await asyncio.to_thread(disk.entered.wait, 60)
     if by_request:
         assert await store.remove_request("a-request") == 1
     else:
         await store.remove([gone])
     disk.let_go.set()
-    await asyncio.to_thread(stands.wait, 10)
+    await asyncio.to_thread(stands.wait, 60)
     assert visible(folder) == [f"{gone}.png"]
     assert await store.get(gone) is None
     seen.set()

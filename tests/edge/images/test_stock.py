@@ -42,7 +42,7 @@ class FakeShelf:
         seen = list(self.entries.values())
         self.walks += 1
         self.walking.set()
-        assert self.gate.wait(20)
+        assert self.gate.wait(60)
         if self.trouble is not None:
             raise self.trouble
         yield from seen
@@ -74,7 +74,7 @@ async def test_whoever_comes_during_a_sweep_gets_one_that_knows_of_them(shelf: F
     shelf.walking.clear()
     shelf.gate.clear()
     sweeping = asyncio.create_task(stock.sweep())
-    await asyncio.to_thread(shelf.walking.wait, 20)
+    await asyncio.to_thread(shelf.walking.wait, 60)
     shelf.add(700, 90)
     stock.add(90)
     waiting = asyncio.create_task(stock.make_room(200))
@@ -90,7 +90,7 @@ async def test_what_comes_and_goes_during_a_sweep_is_counted(shelf: FakeShelf, s
     shelf.add(10, 300)
     shelf.gate.clear()
     sweeping = asyncio.create_task(stock.sweep())
-    await asyncio.to_thread(shelf.walking.wait, 20)
+    await asyncio.to_thread(shelf.walking.wait, 60)
     stock.add(400)
     stock.add(50)
     stock.drop(1, 50)
