@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from hairmesh.entry import end_in_order_when_told, keep_grpc_quiet, leave_no_core
+from hairmesh.entry import end_in_order_when_told, keep_grpc_quiet, leave_no_core, naming_what_is_missing
 
 
 def main() -> None:
@@ -13,7 +13,8 @@ def main() -> None:
         end_in_order_when_told()
     leave_no_core()
     keep_grpc_quiet()
-    from edge import command  # noqa: PLC0415  (takes a second)
+    with naming_what_is_missing("hairmesh-edge", "edge"):
+        from edge import command  # noqa: PLC0415  (takes a second)
 
     command.main()
 

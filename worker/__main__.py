@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hairmesh.entry import end_in_order_when_told, keep_grpc_quiet, leave_no_core
+from hairmesh.entry import end_in_order_when_told, keep_grpc_quiet, leave_no_core, naming_what_is_missing
 
 
 def main() -> None:
@@ -10,7 +10,8 @@ def main() -> None:
     end_in_order_when_told()
     leave_no_core()
     keep_grpc_quiet()
-    from worker import command  # noqa: PLC0415  (takes seconds)
+    with naming_what_is_missing("hairmesh-worker", "worker"):
+        from worker import command  # noqa: PLC0415  (takes seconds)
 
     command.main()
 

@@ -24,7 +24,7 @@ from vision.errors import ModelError, PhotoError
 from vision.features import check_features, see_features
 from vision.hairline import find_hairline
 from vision.landmarks import LandmarkDetector
-from vision.models import FACE_LANDMARKER, FACE_PARSER, FileState, ModelFiles, check, default_cache_dir
+from vision.models import FACE_LANDMARKER, FACE_PARSER, FileState, ModelFiles, check, default_cache_dir, placed
 from vision.parsing import normalized, parse
 from vision.photo_warnings import find_warnings
 from vision.raster import Limits
@@ -74,7 +74,7 @@ class LocalEngine:
         check_landmarks(self._detector.detect(picture))
         if self._parser is not None:
             logits = self._parser(normalized(picture))
-            check_logits(logits, FACE_PARSER.sha256, self._parser.canary_reference)
+            check_logits(logits, self._parser.weights_sha256, self._parser.canary_reference)
 
     def close(self) -> None:
         """Free the models."""
@@ -106,8 +106,11 @@ class LocalEngine:
         return photo, find_face(photo, self._detector, ticket.step)
 
 
-def load(models_dir: Path | None) -> LocalEngine:
-    """Load what is in the folder (None: where `hairmesh models fetch` puts it); raises `NotLoadedError`."""
+def load(models_dir: Path | None, parser_weights_sha256: str | None = None) -> LocalEngine:
+    """Load what is in the folder (None: where `hairmesh models fetch` puts it); raises `NotLoadedError`.
+
+    `parser_weights_sha256`: of the operator's own parser, in the place of the pinned one.
+    """
     folder = models_dir or default_cache_dir()
     landmarker = check(FACE_LANDMARKER, folder / FACE_LANDMARKER.name)
     if landmarker.state is not FileState.GOOD:
@@ -116,12 +119,12 @@ def load(models_dir: Path | None) -> LocalEngine:
         detector = LandmarkDetector(landmarker.path)
     except ModelError as error:
         raise NotLoadedError("LOCAL_VISION_MISSING", str(error)) from error
-    return LocalEngine(detector, _load_parser(folder))
+    weights_sha256 = (parser_weights_sha256 or FACE_PARSER.sha256).lower()
+    return LocalEngine(detector, _load_parser(placed(folder, weights_sha256)))
 
 
-def _load_parser(folder: Path) -> OnnxParser | None:
+def _load_parser(files: ModelFiles) -> OnnxParser | None:
     """The parser if its ONNX form is there whole: making it would take torch, and is not the edge's business."""
-    files = ModelFiles(folder / FACE_LANDMARKER.name, folder / FACE_PARSER.name, FACE_PARSER.sha256, folder)
     state, problem = parser_form.look(files)
     if state is FileState.GOOD:
         try:

@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
@@ -41,21 +40,21 @@ LOOK_EVERY_S = 5.0
 REMEMBERED_S = 600.0
 """For so long a photo at which the engine hung or broke is refused."""
 
-Load = Callable[[Path | None], Engine]
+Load = Callable[[LocalVision], Engine]
 Work = Callable[[Engine, bytes, Ticket], T]
 """What is done with a photo."""
 
 log = structlog.get_logger()
 
 
-def load_engine(models_dir: Path | None) -> Engine:
+def load_engine(settings: LocalVision) -> Engine:
     """The real engine; raises `NotLoadedError` where its packages or models are not there."""
     try:
         from edge.local import engine  # noqa: PLC0415  (mediapipe takes seconds, and may not be installed)
     except ImportError as error:
         problem = f"local vision takes packages that are not here ({error}); install hairmesh[edge-vision]"
         raise NotLoadedError("LOCAL_VISION_MISSING", problem) from error
-    return engine.load(models_dir)
+    return engine.load(settings.models_dir, settings.parser_weights_sha256)
 
 
 def _without_frames(error: Exception) -> Exception:
@@ -172,7 +171,7 @@ class LocalThread:
         await asyncio.to_thread(self._lane.join, CLOSE_TIMEOUT_S)
 
     def _start(self) -> _Lane:
-        lane = _Lane(self._jobs, lambda: self._load(self._settings.models_dir), self._memory)
+        lane = _Lane(self._jobs, lambda: self._load(self._settings), self._memory)
         lane.start()
         return lane
 

@@ -47,6 +47,9 @@ class LocalVision(Section):
     models_dir: Path | None = None
     """Folder with `face_landmarker.task` and, for what concerns hair, the parser's `.onnx`; null: where
     `hairmesh models fetch` puts them."""
+    parser_weights_sha256: Annotated[str, Field(pattern="^[0-9a-fA-F]{64}$")] | None = None
+    """Of the operator's own face parser, as at the workers: its ONNX form lies in that folder, where
+    `hairmesh models fetch --parser-weights` made it or from where it was copied; null: the pinned parser."""
     max_waiting: Annotated[int, Field(ge=0, le=1000)] = 8
     """Calls in line behind the one that runs; the next gets BUSY."""
     timeout_seconds: Annotated[float, Field(gt=0, le=600)] = 30.0

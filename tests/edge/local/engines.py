@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from edge.local.findings import Described, GivenUpError, Place, Points, Ticket
+from edge.settings import LocalVision
 from vision.describe_terms import CLASSES, NO_PARSER, FaceDescription, Feature
 
 PLACE = Place(
@@ -55,7 +55,7 @@ class ScriptedEngine:
     """What its check raises."""
     closed: bool = False
 
-    def load(self, _models_dir: Path | None) -> ScriptedEngine:
+    def load(self, _settings: LocalVision) -> ScriptedEngine:
         """Itself, loaded."""
         return self
 

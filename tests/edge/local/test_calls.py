@@ -21,6 +21,7 @@ from edge.calls import OnlineCounts
 from edge.errors import ApiError
 from edge.local import thread as local_thread
 from edge.local.findings import Described, NotLoadedError, Points, Ticket
+from edge.settings import LocalVision
 from hairmesh.client import FEATURES_ROUTE, SPECIAL_POINTS_ROUTE
 from tests.edge.local.engines import PATIENCE_S, ScriptedEngine, described, without_parser
 from tests.edge.rest import FEATURES, PHOTO, SPECIAL_POINTS, FakeMesh, Rest, eventually, picture, serving
@@ -333,9 +334,11 @@ async def test_no_photo_is_held_while_the_llm_takes_its_time(tmp_path: Path, eng
 async def test_models_that_are_missing_are_named_and_nothing_else_suffers(tmp_path: Path) -> None:
     engine, lacks = ScriptedEngine(), True
 
-    def load(folder: Path | None) -> ScriptedEngine:
+    def load(settings: LocalVision) -> ScriptedEngine:
         if lacks:
-            raise NotLoadedError("LOCAL_MODELS_MISSING", f"{folder}/face_landmarker.task is missing; fetch it")
+            raise NotLoadedError(
+                "LOCAL_MODELS_MISSING", f"{settings.models_dir}/face_landmarker.task is missing; fetch it"
+            )
         return engine
 
     with capture_logs() as lines:
@@ -374,8 +377,9 @@ sys.meta_path.insert(0, Blocked())
 import edge.app, edge.command
 from edge.local.findings import NotLoadedError
 from edge.local.thread import load_engine
+from edge.settings import LocalVision
 try:
-    load_engine(None)
+    load_engine(LocalVision())
 except NotLoadedError as error:
     print(error.reason, error)
 """
@@ -392,7 +396,7 @@ async def test_models_are_freed_at_the_end(tmp_path: Path, engine: ScriptedEngin
 
 
 async def test_nothing_is_loaded_before_the_first_call(tmp_path: Path) -> None:
-    def load(_folder: Path | None) -> ScriptedEngine:
+    def load(_settings: LocalVision) -> ScriptedEngine:
         raise AssertionError("nobody asked for it")
 
     async with serving(tmp_path, FakeMesh(), load_local=load) as edge:
