@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
 import tarfile
+import threading
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum, auto
 from pathlib import Path
 
 import pytest
@@ -18,9 +24,10 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from PIL import Image
 
 import hairmesh
+from hairmesh.child import console_script
 from tests.protos.conftest import NODE_MODULES, ROOT, Artefacts
 from tests.protos.empty_environment import Environment, environment_of
-from tests.protos.tls_worker import TlsWorker, tls_worker
+from tests.protos.tls_worker import START_S, tls_worker
 from vision.models import ModelFiles
 from vision.types import Stage
 from worker.server import METHODS
@@ -33,17 +40,43 @@ TYPES = ("types-grpcio", "types-protobuf")
 pytestmark = pytest.mark.timeout(300)  # builds, type checkers and a worker with models, on a machine that may be busy
 
 
-def program(language: str) -> str:
-    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.M | re.S)
-    return str(found)
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.M | re.S)
 
 
-def run(*command: object, cwd: Path, problem: bool = False) -> str:
-    """What it said; it must end well, or must not."""
+class Wants(StrEnum):
+    """What a worker wants of a connection, in the order in which the page has it."""
+
+    PLAIN_TEXT = auto()
+    TLS = auto()
+    MUTUAL_TLS = auto()
+
+
+CONNECTS = {
+    "python": r"^with grpc\.insecure_channel.*\n",
+    "ts": r"^const transport.*\n",
+}
+"""The line in whose place others come."""
+
+
+def program(language: str, wants: Wants = Wants.PLAIN_TEXT) -> str:
+    """As it is printed, or with the lines that the page puts in the place of that one."""
+    printed, *instead = blocks(language)
+    assert len(instead) == len(Wants) - 1
+    if wants is Wants.PLAIN_TEXT:
+        return printed
+    lines = instead[list(Wants).index(wants) - 1]
+    changed, count = re.subn(CONNECTS[language], lambda _: lines, printed, flags=re.M)
+    assert count == 1
+    return changed
+
+
+def run(*command: object, cwd: Path, problem: bool = False, path: str = "") -> str:
+    """What it said; it must end well, or must not. `path`: where programs are looked for first."""
     done = subprocess.run(
         [str(part) for part in command],
         cwd=cwd,
-        env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"},
+        env={**os.environ, "PATH": f"{path}:{BIN}:{os.environ['PATH']}".lstrip(":")},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -60,9 +93,10 @@ def environment(artefacts: Artefacts, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the page's program in Python."""
+    """A folder with the page's program in Python, for each kind of worker."""
     folder = tmp_path_factory.mktemp("python")
-    (folder / "measure.py").write_text(program("python"))
+    for wants in Wants:
+        (folder / f"{wants}.py").write_text(program("python", wants))
     return folder
 
 
@@ -70,8 +104,8 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def typescript(artefacts: Artefacts, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the page's program in TypeScript, the package, and what the page has installed beside it."""
     folder = tmp_path_factory.mktemp("typescript")
-    (folder / "measure.ts").write_text(program("ts"))
-    (folder / "package.json").write_text('{"type": "module"}')
+    for wants in Wants:
+        (folder / f"{wants}.mts").write_text(program("ts", wants))
     options = {
         "strict": True,
         "noUncheckedIndexedAccess": True,
@@ -80,7 +114,7 @@ def typescript(artefacts: Artefacts, tmp_path_factory: pytest.TempPathFactory) -
         "noEmit": True,
     }
     (folder / "tsconfig.json").write_text(
-        json.dumps({"compilerOptions": {**options, "types": ["node"]}, "include": ["*.ts"]})
+        json.dumps({"compilerOptions": {**options, "types": ["node"]}, "include": ["*.mts"]})
     )
     ours = folder / "node_modules" / "@hairmesh"
     ours.mkdir(parents=True)
@@ -130,7 +164,8 @@ def test_python_program_is_typed_to_the_last_field(environment: Environment, pyt
     for name in TYPES:
         environment.copy(name)
     mypy = (sys.executable, "-m", "mypy", "--strict", "--python-executable", environment.python, "--cache-dir=.cache")
-    run(*mypy, "measure.py", cwd=python)
+    for wants in Wants:
+        run(*mypy, f"{wants}.py", cwd=python)
     wrong = program("python").replace("answer.measurements.face_width", "answer.measurements.face_with")
     (python / "wrong.py").write_text(wrong.replace("lang=common_pb2.LANGUAGE_EN", 'lang="en"'))
     said = run(*mypy, "wrong.py", cwd=python, problem=True)
@@ -141,13 +176,13 @@ def test_python_program_is_typed_to_the_last_field(environment: Environment, pyt
 def test_typescript_program_is_typed_to_the_last_field(typescript: Path) -> None:
     run(TSC, cwd=typescript)
     wrong = program("ts").replace("faceWidth", "faceWith").replace("Language.EN", '"en"')
-    (typescript / "wrong.ts").write_text(wrong)
+    (typescript / "wrong.mts").write_text(wrong)
     try:
         said = run(TSC, cwd=typescript, problem=True)
     finally:
-        (typescript / "wrong.ts").unlink()
+        (typescript / "wrong.mts").unlink()
     assert "'faceWith' does not exist" in said
-    assert re.search(r"^wrong\.ts\(\d+,\d+\): error TS2345: .*lang: string", said, re.M)
+    assert re.search(r"^wrong\.mts\(\d+,\d+\): error TS2345: .*lang: string", said, re.M)
 
 
 def test_descriptor_set_is_enough_for_any_client(artefacts: Artefacts) -> None:
@@ -160,10 +195,42 @@ def test_descriptor_set_is_enough_for_any_client(artefacts: Artefacts) -> None:
     assert any(location.leading_comments for file in files.file for location in file.source_code_info.location)
 
 
-@pytest.fixture(scope="module")
-def worker(model_files: ModelFiles, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsWorker]:
-    with tls_worker(tmp_path_factory.mktemp("worker")) as running:
-        yield running
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """Where `hairmesh serve` runs, as far as the page's lines see it, with stubs and programs."""
+
+    folder: Path
+    path: str
+    """Of programs: the interpreter that has the stubs comes first."""
+
+    def type(self, lines: str, *, problem: bool = False) -> str:
+        return run("bash", "-euo", "pipefail", "-c", lines, cwd=self.folder, path=self.path, problem=problem)
+
+
+@pytest.fixture
+def checkout(environment: Environment, typescript: Path, tmp_path: Path) -> Checkout:
+    (tmp_path / "node_modules").symlink_to(typescript / "node_modules")
+    return Checkout(tmp_path, str(environment.python.parent))
+
+
+@contextmanager
+def serve(checkout: Checkout, *options: str) -> Iterator[None]:
+    """`hairmesh serve` there, when it has said that all is up."""
+    command = [str(console_script("hairmesh")), "serve", "--workers", "1", *options]
+    with (checkout.folder / "serve.log").open("w+") as log:
+        service = subprocess.Popen(command, cwd=checkout.folder, stdout=subprocess.PIPE, stderr=log, text=True)
+        stop = threading.Timer(START_S, service.kill)
+        stop.start()
+        try:
+            assert service.stdout is not None
+            assert any(line.startswith("Ctrl-C") for line in service.stdout), (
+                checkout.folder / "serve.log"
+            ).read_text()
+            yield
+        finally:
+            stop.cancel()
+            service.send_signal(signal.SIGINT)
+            service.communicate()
 
 
 def wall(folder: Path) -> Path:
@@ -172,22 +239,58 @@ def wall(folder: Path) -> Path:
     return path
 
 
-@pytest.mark.models
-def test_python_program_measures(worker: TlsWorker, environment: Environment, python: Path) -> None:
-    command = (environment.python, "-I", "measure.py", worker.address, worker.ca, worker.password_file)
-    said = run(*command, worker.photo, cwd=python)
+def check_measured(said: str, folder: Path) -> None:
+    """By the program in Python."""
     assert re.fullmatch(r"1\d\d\.\d mm, 1\d\d\.\d to 1\d\d\.\d\n", said)
-    with Image.open(python / "measured.png") as picture:
+    with Image.open(folder / "measured.png") as picture:
         assert picture.format == "PNG"
-    assert run(*command, wall(python), cwd=python, problem=True) == "FAILED_PRECONDITION NO_FACE\n"
 
 
 @pytest.mark.models
-def test_typescript_program_measures_and_follows_growth(worker: TlsWorker, typescript: Path) -> None:
-    command = (BIN / "node", "measure.ts", f"https://{worker.address}", worker.ca, worker.password_file)
-    said = run(*command, worker.photo, cwd=typescript).splitlines()
-    assert re.fullmatch(r"1\d\d\.\d mm", said[0])
-    assert set() < set(said[1:]) <= set(Stage)
-    with Image.open(typescript / "grown.png") as picture:
+@pytest.mark.parametrize(
+    ("wants", "options"),
+    [(Wants.PLAIN_TEXT, ()), pytest.param(Wants.MUTUAL_TLS, ("--tls",), marks=pytest.mark.long)],
+)
+def test_programs_run_against_what_a_newcomer_starts(
+    model_files: ModelFiles, checkout: Checkout, wants: Wants, options: tuple[str, ...]
+) -> None:
+    """The page's lines as they are, but for the checkout's place; only `https` for TLS, as it says."""
+    (lines,) = blocks("sh")
+    lines = lines.replace("OUT=$HOME/hairmesh/out", "OUT=$PWD/out")
+    set_variables, in_python, in_typescript = re.split(r"^(?=python|node)", lines, flags=re.M)
+    if wants is not Wants.PLAIN_TEXT:
+        in_typescript = in_typescript.replace("http:", "https:")
+    (checkout.folder / "measure.py").write_text(program("python", wants))
+    (checkout.folder / "measure.mts").write_text(program("ts", wants))
+    with serve(checkout, *options):
+        check_measured(checkout.type(set_variables + in_python), checkout.folder)
+        width, *stages = checkout.type(set_variables + in_typescript).splitlines()
+    assert re.fullmatch(r"1\d\d\.\d mm", width)
+    assert set() < set(stages) <= set(Stage)  # and no word of Node's
+    with Image.open(checkout.folder / "round.png") as picture:
         assert picture.format == "PNG"
-    assert "FailedPrecondition NO_FACE {}" in run(*command, wall(typescript), cwd=typescript, problem=True)
+    assert (checkout.folder / "password").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.models
+@pytest.mark.parametrize("wants", [Wants.TLS, Wants.MUTUAL_TLS])
+def test_programs_with_tls_say_refusals_and_why_nothing_is_grown(
+    model_files: ModelFiles, environment: Environment, python: Path, typescript: Path, tmp_path: Path, wants: Wants
+) -> None:
+    with tls_worker(tmp_path, mutual=wants is Wants.MUTUAL_TLS, growth={"backend": "none"}) as worker:
+        for folder in (python, typescript):
+            (folder / "certs").mkdir(exist_ok=True)
+            for name in ("ca.pem", "client.pem", "client.key"):
+                shutil.copy(worker.ca.with_name(name), folder / "certs")
+        call = (worker.address, worker.password_file)
+        in_python = (environment.python, "-I", f"{wants}.py", *call)
+        check_measured(run(*in_python, worker.photo, cwd=python), python)
+        assert run(*in_python, wall(python), cwd=python, problem=True) == "FAILED_PRECONDITION NO_FACE\n"
+        (phrase,) = re.findall(r"^`(UNAVAILABLE .*?)`", PAGE, re.M)
+        for other in set(Wants) - {wants, Wants.MUTUAL_TLS}:  # a worker that wants no certificate minds none
+            said = run(environment.python, "-I", f"{other}.py", *call, worker.photo, cwd=python, problem=True)
+            assert said.startswith(phrase), other
+
+        in_typescript = ("node", f"{wants}.mts", f"https://{worker.address}", worker.password_file)
+        assert run(*in_typescript, worker.photo, cwd=typescript).splitlines()[-1] == "round BACKEND_NONE"
+        assert "FailedPrecondition NO_FACE {}" in run(*in_typescript, wall(typescript), cwd=typescript, problem=True)

@@ -50,17 +50,24 @@ class TlsWorker:
 
 
 @contextmanager
-def tls_worker(folder: Path) -> Iterator[TlsWorker]:
-    """One that serves; `folder` gets its files, and those of its callers."""
+def tls_worker(folder: Path, *, mutual: bool = False, **settings: object) -> Iterator[TlsWorker]:
+    """One that serves, with these settings; `folder` gets its files, and those of its callers.
+
+    `mutual`: it wants a certificate too; callers have theirs as client.pem and client.key.
+    """
     authority = certs.Authority(HOSTS)
-    pair = authority.sign("worker")
+    pair, client = authority.sign("worker"), authority.sign("client")
     password = secrets.token_urlsafe(24)
     (port,) = free_ports(1)
     with socket.create_server(("127.0.0.1", 0)) as dependency:
         config = {
             "listen": f"127.0.0.1:{port}",
             "accept_passwords": [password],
-            "tls": {"cert": str(folder / "worker.pem"), "key": str(folder / "worker.key")},
+            "tls": {
+                "cert": str(folder / "worker.pem"),
+                "key": str(folder / "worker.key"),
+                **({"client_ca": str(folder / "ca.pem")} if mutual else {}),
+            },
             "device": "cpu",
             "health": {
                 "min_free_gb": 0.001,
@@ -71,11 +78,14 @@ def tls_worker(folder: Path) -> Iterator[TlsWorker]:
                 ],
             },
             "drain_delay_seconds": 0,
+            **settings,
         }
         write_private(folder / "worker.json", json.dumps(config))
         write_private(folder / "worker.key", pair.key.decode())
         (folder / "worker.pem").write_bytes(pair.certificate)
         (folder / "ca.pem").write_bytes(authority.certificate)
+        write_private(folder / "client.key", client.key.decode())
+        (folder / "client.pem").write_bytes(client.certificate)
         write_private(folder / "password", password + "\n")
         portrait = Image.open(studio_portrait(5)).resize((PORTRAIT_SIDE_PX, PORTRAIT_SIDE_PX), Image.Resampling.BOX)
         portrait.save(folder / "photo.jpg", quality=95)
@@ -93,7 +103,9 @@ def tls_worker(folder: Path) -> Iterator[TlsWorker]:
 
 
 def _wait_until_serving(worker: TlsWorker, password: str) -> None:
-    credentials = grpc.ssl_channel_credentials(worker.ca.read_bytes())
+    credentials = grpc.ssl_channel_credentials(
+        *(worker.ca.with_name(name).read_bytes() for name in ("ca.pem", "client.key", "client.pem"))
+    )
     with grpc.secure_channel(worker.address, credentials, CLIENT_OPTIONS) as channel:
         stub: Any = HealthStub(channel)
         request = health_pb2.HealthCheckRequest(service=ANALYZE_SERVICE)
