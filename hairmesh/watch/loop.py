@@ -57,14 +57,27 @@ class Orders:
         return self.command is not None
 
 
+class Clock:
+    """The monotonic clock, s."""
+
+    def now_s(self) -> float:
+        """What it shows."""
+        return time.monotonic()
+
+    async def sleep_until(self, moment_s: float) -> None:
+        """Return then, or as soon after it as the machine allows."""
+        await asyncio.sleep(moment_s - self.now_s())
+
+
 class Loop:
     """One server, until SIGTERM or, with `once`, until it is known how it is."""
 
-    def __init__(self, target: Target, limits: Limits, orders: Orders) -> None:
+    def __init__(self, target: Target, limits: Limits, orders: Orders, clock: Clock | None = None) -> None:
         self._target = target
         self._limits = limits
         self._orders = orders
-        self._watchdog = Watchdog(limits, canaries=target.canary is not None, begun_s=time.monotonic())
+        self._clock = clock or Clock()
+        self._watchdog = Watchdog(limits, canaries=target.canary is not None, begun_s=self._clock.now_s())
         self._canaries: set[asyncio.Task[None]] = set()
         self._told: tuple[object, ...] = ()
         self._told_s = 0.0
@@ -86,27 +99,28 @@ class Loop:
             await self._drop_canaries()
 
     async def _watch(self) -> Exit:
-        due_s = time.monotonic()
+        clock = self._clock
+        due_s = clock.now_s()
         while True:
             for canary in [canary for canary in self._canaries if canary.done()]:
                 self._canaries.remove(canary)
                 canary.result()
-            began_s = time.monotonic()
+            began_s = clock.now_s()
             look = await self._target.look(began_s)
-            decision = self._watchdog.see(replace(look, took_s=time.monotonic() - began_s))
+            decision = self._watchdog.see(replace(look, took_s=clock.now_s() - began_s))
             done = self._orders.once and decision.finding.conclusive
             self._tell(decision, now=done)
             good = await self._act(decision)
             if done:
                 return EXITS[decision.finding.outcome] if good else Exit.RESTART_FAILED
-            due_s = max(due_s + self._limits.interval_s, time.monotonic())
-            await asyncio.sleep(due_s - time.monotonic())
+            due_s = max(due_s + self._limits.interval_s, clock.now_s())
+            await clock.sleep_until(due_s)
 
     async def _act(self, decision: Decision) -> bool:
         """Carry out; whether that went well."""
         match decision.action:
             case Action.CANARY:
-                self._watchdog.canaries_sent(time.monotonic(), decision.finding.ask)
+                self._watchdog.canaries_sent(self._clock.now_s(), decision.finding.ask)
                 self._canaries |= {asyncio.create_task(self._ask(engine)) for engine in decision.finding.ask}
             case Action.RESTART:
                 return await self._restart()
@@ -115,7 +129,7 @@ class Loop:
     async def _ask(self, engine: str) -> None:
         assert self._target.canary is not None  # noqa: S101  (the watchdog wants none otherwise)
         result = await self._target.canary(engine, self._limits.canary_timeout_s)
-        self._watchdog.canary_ended(time.monotonic(), engine, result)
+        self._watchdog.canary_ended(self._clock.now_s(), engine, result)
 
     async def _restart(self) -> bool:
         """Whether it went well.
@@ -139,7 +153,7 @@ class Loop:
             if signalled is not None:
                 raise signalled
             good = result.good
-        self._watchdog.restarted(time.monotonic())
+        self._watchdog.restarted(self._clock.now_s())
         return good
 
     async def _drop_canaries(self) -> None:
@@ -153,7 +167,7 @@ class Loop:
         """Programs are told every look; people what is news: another verdict, outcome or action, or a minute passed."""
         finding = decision.finding
         news = (finding.verdict, finding.outcome, decision.action, bool(decision.hold), bool(finding.why))
-        now_s = time.monotonic()
+        now_s = self._clock.now_s()
         told = news == self._told and now_s - self._told_s < SAY_AGAIN_S
         if told and not now and not self._orders.as_json:
             return

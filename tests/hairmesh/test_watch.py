@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -52,7 +53,7 @@ async def test_a_stuck_engine_is_sick_and_a_dry_run_only_says_so(
     said = last_line(capsys)
     assert (said["verdict"], said["action"]) == ("stalled", "would_restart")
     assert said["still_s"] >= 1.8
-    assert "canary unanswered" in said["why"]
+    assert re.search("canary (unanswered for|never answered)", said["why"])
     assert vllm.engine.restarts == []
 
 

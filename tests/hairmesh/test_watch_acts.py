@@ -76,9 +76,9 @@ async def test_a_restart_command_runs_without_a_shell_and_without_our_secret(mon
 async def test_a_restart_command_that_takes_too_long_is_killed_with_its_children(tmp_path: Path) -> None:
     child = tmp_path / "child"
     command = restart.parse_command(f"sh -c 'sleep 300 & echo $! > {child}; echo begun; wait'")
-    ran = await restart.run(command, timeout_s=1.0, without=frozenset())
+    ran = await restart.run(command, timeout_s=4.0, without=frozenset())  # a busy machine begins it within that
     assert not ran.good
-    assert (ran.words, ran.output) == ("restart command killed after 1 s", "begun")
+    assert (ran.words, ran.output) == ("restart command killed after 4 s", "begun")
     await until(lambda: not is_running(int(child.read_text())))
 
 
@@ -99,7 +99,7 @@ async def test_a_server_that_the_command_leaves_running_does_not_hold_it_up(tmp_
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([PROGRAM, "watch", *arguments], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run([PROGRAM, "watch", *arguments], capture_output=True, text=True, check=False, timeout=200)
 
 
 def free_port() -> int:
@@ -147,10 +147,9 @@ async def test_a_signal_before_it_is_known_how_the_server_is_is_no_good_news(
     vllm.hang()
     watching = asyncio.create_task(watch(options(vllm.http.url, grace_s=60.0)))
     said = ""
-    async with asyncio.timeout(30):
-        while "busy" not in said:
-            said += capsys.readouterr().out
-            await asyncio.sleep(0.01)
+    while "busy" not in said:  # noqa: ASYNC110  (nothing tells of it; the test's own timeout ends it)
+        said += capsys.readouterr().out
+        await asyncio.sleep(0.01)
     os.kill(os.getpid(), signal.SIGTERM)
     assert await watching is Exit.DEGRADED
 
@@ -159,15 +158,14 @@ async def test_signals_let_a_restart_that_has_begun_end(vllm: FakeVllm, tmp_path
     """However many: an impatient supervisor, a Ctrl-C."""
     vllm.work(1e6)
     vllm.hang()
-    begun, ended = tmp_path / "begun", tmp_path / "ended"
-    command = restart.parse_command(f"sh -c 'touch {begun}; sleep 1; touch {ended}'")
-    watching = asyncio.create_task(watch(options(vllm.http.url, once=False), command))
+    begun, may_end, ended = (tmp_path / name for name in ("begun", "may_end", "ended"))
+    waits = f"touch {begun}; while [ ! -e {may_end} ]; do sleep 0.02; done; touch {ended}"
+    watching = asyncio.create_task(watch(options(vllm.http.url, once=False), ["sh", "-c", waits]))
     await until(begun.exists)
-    sent = 0
-    while not ended.exists() and not watching.done():
-        os.kill(os.getpid(), (signal.SIGTERM, signal.SIGINT)[sent % 2])
-        sent += 1
-        await asyncio.sleep(0.05)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGTERM):
+        os.kill(os.getpid(), number)
+        await asyncio.sleep(0.05)  # the loop hears of it
+        assert not watching.done()
+    may_end.touch()
     assert await watching is Exit.WELL
     assert ended.exists()
-    assert sent > 1

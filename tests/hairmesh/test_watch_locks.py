@@ -28,7 +28,7 @@ def locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([PROGRAM, "watch", *arguments], capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run([PROGRAM, "watch", *arguments], capture_output=True, text=True, check=False, timeout=200)
 
 
 def free_port() -> int:

@@ -47,7 +47,7 @@ async def test_a_workers_own_words_are_the_verdict(
 
             for photo, status, verdict in ((HOLDS, Exit.WELL, "busy"), (FROZEN, Exit.SICK, "stalled")):
                 pipeline.release.clear()
-                call = asyncio.ensure_future(client.measure(photo))
+                call = asyncio.ensure_future(client.measure(photo, timeout_s=200.0))
                 while photo == FROZEN and not is_known(await client.status()):  # noqa: ASYNC110  (no news tells of it)
                     await asyncio.sleep(0.02)
                 await client.until_slot(pb.SLOT_STATE_BUSY)

@@ -8,13 +8,29 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from typing_extensions import override
 
 from hairmesh.watch import build
-from hairmesh.watch.loop import Exit, Loop, Orders
+from hairmesh.watch.loop import Clock, Exit, Loop, Orders
 from hairmesh.watch.options import Kind, Options
 
 INTERVAL_S = 0.4
-"""Long enough that a busy machine's looks are not late."""
+
+
+class Even(Clock):
+    """One that stands still while the machine is too busy to wake us: no look is ever late."""
+
+    def __init__(self) -> None:
+        self._lost_s = 0.0
+
+    @override
+    def now_s(self) -> float:
+        return super().now_s() - self._lost_s
+
+    @override
+    async def sleep_until(self, moment_s: float) -> None:
+        await super().sleep_until(moment_s)
+        self._lost_s += max(0.0, self.now_s() - moment_s)
 
 
 def options(url: str, kind: Kind = Kind.VLLM, **changes: Any) -> Options:
@@ -27,13 +43,13 @@ async def watch(asked: Options, command: Sequence[str] | None = None, *, as_json
     limits = build.limits(asked)
     target = build.target(asked)
     try:
-        return await Loop(target, limits, orders).run()
+        return await Loop(target, limits, orders, Even()).run()
     finally:
         await target.close()
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while not condition():  # noqa: ASYNC110  (a file, or a fake's list: nothing tells when it changes)
             await asyncio.sleep(0.01)
 

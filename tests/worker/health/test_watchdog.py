@@ -289,6 +289,21 @@ def test_scenario_32_a_suspended_machine_is_no_stall() -> None:
     assert dog.server.restarts == []
 
 
+@pytest.mark.parametrize(
+    ("slept_s", "proof"), [(30.0, "canary unanswered for 180 s"), (120.0, "canary never answered")]
+)
+def test_a_late_look_takes_no_proof_out_of_the_words_of_a_stall(slept_s: float, proof: str) -> None:
+    """The stillness begins anew behind it, and the canary that was sent before waits on."""
+    dog = watched()
+    dog.look(SETTLED_S)
+    dog.server.engines[0].hung = True
+    dog.run(SETTLED_S + 10.0, SETTLED_S + 110.0)
+    decisions = dog.run(SETTLED_S + 100.0 + slept_s, SETTLED_S + 400.0)
+    (stalled,) = [decision.finding for decision in decisions if decision.finding.verdict is Verdict.STALLED]
+    assert len(dog.canaries) == 1
+    assert stalled.why == f"engine 0 still for 120 s; {proof}"
+
+
 def test_several_servers_behind_one_address_are_named_and_never_restarted() -> None:
     one, other = watched(), VllmServer(at_s=-7.0)
     other.submit(1e6)

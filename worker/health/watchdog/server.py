@@ -16,6 +16,7 @@ refused                             UNKNOWN, from the fifth time in a row DEAD
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -258,8 +259,9 @@ class Server:
             if engine.suspicious:
                 which = f"engine {engine.name}" if engine.name else "work in flight"
                 words.append(f"{which} still for {engine.judgement.still_s:.0f} s")
-                # One that found it idle was sent before.
-                asked_s = look.at_s - engine.judgement.still_s - 2 * self._limits.interval_s
+                # One that found it idle was answered before. One that waits in it tells, though a look came late since.
+                begun_s = look.at_s - engine.judgement.still_s - 2 * self._limits.interval_s
+                asked_s = -math.inf if self._is_asked(engine) else begun_s
                 said = self._canaries.of(engine.name).words(look.at_s, since_s=asked_s)
                 words.append(f"{said}, perhaps by another engine" if engine.lost else said)
             elif engine.verdict is Verdict.UNKNOWN or (verdict is Verdict.IDLE and self._canaries.have_failed):
