@@ -20,6 +20,7 @@ TYPED: Mapping[str, str] = {
     "docs/by-hand.md": "tests/test_by_hand.py",
     "docs/client.md": "tests/hairmesh/client/test_page.py",
     "docs/configuration.md": "tests/test_docs_commands.py",
+    "docs/containers.md": "tests/deploy/test_docker_real.py",
     "docs/install.md": "tests/test_release_docs.py",
     "docs/kubernetes.md": "tests/deploy/test_kubernetes_page.py",
     "docs/one-machine.md": "tests/deploy/test_systemd.py",
@@ -32,12 +33,6 @@ TYPED: Mapping[str, str] = {
 }
 """By page: the test that runs its blocks marked `sh`."""
 UNTYPED: Mapping[tuple[str, str], str] = {
-    (
-        "docs/containers.md",
-        "docker build ",
-    ): "wants Docker; tests/deploy/test_docker_images.py runs the Dockerfile's steps",
-    ("docs/containers.md", "cd deploy/compose"): "wants Docker; tests/deploy/test_docker_compose.py reads the file",
-    ("docs/containers.md", "export HAIRMESH_TAG="): "wants Docker",
     (
         "docs/kubernetes.md",
         "kubectl label ",

@@ -10,7 +10,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 import pytest
 
 from hairmesh.stack import free_ports, write_private
+from tests.deploy import debian
 from tests.deploy.monitoring import ROOT
 from tests.deploy.test_docker_images import TEXT
 from tests.fakes.worker import PASSWORD
@@ -27,12 +27,6 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 USER = 10001
 RELEASE = TEXT.partition("ARG BASE=debian:")[2].partition("-")[0]
 BASE = f"docker.io/library/debian:{RELEASE}-slim"
-ALLOWED = (ROOT / ".dockerignore").read_text().splitlines()
-SOURCE = [
-    ".dockerignore",
-    "deploy/docker",
-    *(rule[1:] for rule in ALLOWED if rule.startswith("!") and "docker" not in rule),
-]
 PINS = """
 import json, importlib.metadata as m
 print(json.dumps({d.name: d.version for d in m.distributions()}))
@@ -45,15 +39,9 @@ class Builder:
     def __init__(self, folder: Path) -> None:
         self._own = ["buildah", "--root", str(folder / "store"), "--runroot", str(folder / "run")]
         self._source = folder / "source"
-        for name in SOURCE:
-            place = self._source / name
-            place.parent.mkdir(parents=True, exist_ok=True)
-            if (ROOT / name).is_dir():
-                shutil.copytree(ROOT / name, place, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
-            else:
-                shutil.copy(ROOT / name, place)
+        debian.copy_source(self._source)
         self._pip = folder / "pip.conf"
-        self._pip.write_text(_pip_settings())
+        self._pip.write_text(debian.pip_settings())
 
     def __call__(self, *arguments: object) -> str:
         """Its standard output; fails with all that it said."""
@@ -67,7 +55,7 @@ class Builder:
         """A container of the image that the Dockerfile makes."""
         tag = f"localhost/{target}"
         mounts = [f"--volume={self._pip}:/etc/pip.conf:ro"]
-        mounts += [f"--volume={folder}:{folder}:ro" for folder in _wheel_folders()]
+        mounts += [f"--volume={folder}:{folder}:ro" for folder in debian.wheel_folders()]
         asked = ["--isolation=chroot", "--network=host", "--pull-never", "--format=docker", "--layers", *mounts]
         asked += [
             "--build-arg=TORCH_INDEX=",
@@ -115,47 +103,25 @@ class Builder:
         place.chmod(0o440)
 
 
-def _pip(*arguments: str) -> str:
-    command = [sys.executable, "-m", "pip", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
-def _pip_settings() -> str:
-    """This machine's own settings of pip, for builds that have no others."""
-    kept = ("cert", "find-links", "index-url")
-    lines = [line.partition("=") for line in _pip("config", "list").splitlines()]
-    values = {name.rpartition(".")[2]: value.strip("'") for name, _, value in lines if name.startswith("global.")}
-    return "[global]\n" + "".join(f"{key} = {values[key]}\n" for key in kept if key in values)
-
-
-def _wheel_folders() -> list[str]:
-    return [place for place in _pip_settings().split() if place.startswith("/") and Path(place).is_dir()]
-
-
 @pytest.fixture(scope="module")
 def builder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Builder]:
-    if os.geteuid() != 0:
-        pytest.skip("a root of its own takes root")
-    for program in ("debootstrap", "buildah"):
-        if shutil.which(program) is None:
-            pytest.skip(f"{program} is not here: apt-get install buildah debootstrap")
+    debian.skip_without("debootstrap", "buildah", package="buildah debootstrap")
     folder = tmp_path_factory.mktemp("images")
-    root = folder / "debian"
-    mirror = ["debootstrap", "--variant=minbase", RELEASE, str(root)]
-    done = subprocess.run(mirror, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-2000:]
-    if (authorities := Path("/etc/ssl/certs/ca-certificates.crt")).exists():  # where a proxy has one of its own
-        (own := root / "usr" / "local" / "share" / "ca-certificates").mkdir(parents=True)
-        shutil.copy(authorities, own / "here.crt")
-    build = Builder(folder)
-    scratch = build("from", "scratch")
-    build("add", "--quiet", scratch, root, "/")
-    build("commit", "--quiet", scratch, BASE)
-    build("rm", scratch)
-    shutil.rmtree(root)
-    yield build
-    build("umount", "--all")
-    build("rm", "--all")
+    try:
+        root = folder / "debian"
+        debian.install(RELEASE, root)
+        debian.trust_whom_this_machine_trusts(root)
+        build = Builder(folder)
+        scratch = build("from", "scratch")
+        build("add", "--quiet", scratch, root, "/")
+        build("commit", "--quiet", scratch, BASE)
+        build("rm", scratch)
+        shutil.rmtree(root)
+        yield build
+        build("umount", "--all")
+        build("rm", "--all")
+    finally:
+        shutil.rmtree(folder)  # some 10 GB
 
 
 def pinned() -> dict[str, str]:
