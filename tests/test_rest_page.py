@@ -22,6 +22,7 @@ from edge.pool.config import DispatchConfig
 from edge.settings import Limits, Static
 from edge.stream import COMMENT_EVERY_S
 from hairmesh.stack import write_private
+from scripts import reference
 from tests.e2e.breakable_worker import photo
 from tests.e2e.service import Service
 from vision.types import Stage
@@ -137,6 +138,11 @@ async def test_its_program_follows_growth_and_says_refusals(desk: Desk) -> None:
     assert complained.startswith("UNSUPPORTED_FORMAT ")
 
 
+async def test_no_page_of_another_origin_is_let_in(desk: Desk) -> None:
+    answer = await desk.service.client.get("/health", headers={"Origin": "https://elsewhere.example"})
+    assert [name for name in answer.headers if name.startswith("access-control-")] == []
+
+
 async def test_its_program_is_told_within_the_stream_what_goes_wrong_later(desk: Desk) -> None:
     (desk.folder / "grow.mts").write_text(PROGRAM)
     desk.service.workers[0].send(signal.SIGUSR1)  # its models find no face any more
@@ -156,6 +162,12 @@ def test_its_program_is_typed(tmp_path: Path) -> None:
     environment = {"PATH": f"{BIN}:{os.environ['PATH']}"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_types_that_it_names_are_in_the_document() -> None:
+    named = re.findall(r'\["(\w+)"\]`', PAGE)
+    assert len(named) == 2
+    assert set(named) <= set(reference.document()["components"]["schemas"])
 
 
 def test_its_figures_are_the_defaults() -> None:

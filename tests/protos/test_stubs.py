@@ -146,6 +146,13 @@ def test_all_have_the_version_of_the_service(artefacts: Artefacts) -> None:
         assert path.name in PAGE or path == artefacts.sdist
 
 
+def test_page_names_the_node_that_the_packages_ask_for() -> None:
+    transport = NODE_MODULES / "@connectrpc" / "connect-node"
+    for folder in (NODE_MODULES.parent, transport):
+        (oldest,) = re.findall(r"^>=(\d+)$", json.loads((folder / "package.json").read_text())["engines"]["node"])
+        assert f"JavaScript, Node {oldest} or later" in PAGE, folder
+
+
 def test_wheel_asks_for_all_that_it_imports(environment: Environment) -> None:
     assert {"hairmesh-protos", "protobuf", "grpcio"} <= set(environment.distributions)
     assert set(environment.distributions) <= {"hairmesh-protos", "protobuf", "grpcio", "typing-extensions"}
