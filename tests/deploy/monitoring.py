@@ -235,14 +235,6 @@ class Monitoring:
 
         await until(probed, 90 / self.factor)
 
-    async def until_failed(self, count: int) -> None:
-        """Until so many probes of /monitor have failed, all in all."""
-
-        async def failed() -> bool:
-            return await self.failed_probes() >= count
-
-        await until(failed, 60 * count / self.factor)
-
     async def until_told(self, what: Callable[[list[Notice]], bool], within_s: float = 180) -> None:
         """Until what the receiver has been told is that; `within_s` in production's time."""
         notices = self.receiver.notices

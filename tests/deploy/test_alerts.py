@@ -58,18 +58,10 @@ class Setting:
         assert (body.get("simulated"), body["workers_healthy"]) == (enabled or None, 1)
 
     async def blink(self) -> None:
-        """Nobody is online for less than the time between two probes, when one of them comes."""
-        monitoring, worker = self.monitoring, self._worker
-        before = await monitoring.failed_probes()
-        await monitoring.until_probed()
-        worker.tell(serving=False, cause="disk")
-        await monitoring.until_failed(before + 1)
-        worker.tell(serving=True)
-        await monitoring.until_probed()
-        assert await monitoring.failed_probes() == before + 1
+        """Nobody is online when one probe comes: from 20 to 40 s after the one before.
 
-    async def blink_of_20_s(self) -> None:
-        """The same by the clock: from 20 to 40 s after a probe."""
+        In real time alone: a faster clock leaves no time to be late in. `monitor.test.yml` shows it of the rules.
+        """
         monitoring, worker = self.monitoring, self._worker
         await monitoring.until_probed()
         await self.pass_by(20)
@@ -108,9 +100,9 @@ async def monitored(folder: Path, factor: float) -> AsyncIterator[Setting]:
         await worker.stop()
 
 
-async def test_an_outage_is_told_and_its_end_a_blink_is_not_a_drill_says_so(tmp_path: Path) -> None:
-    async with monitored(tmp_path, factor=20) as it:
-        await it.blink()
+async def test_an_outage_is_told_and_its_end_and_a_drill_says_so(tmp_path: Path) -> None:
+    """Ten times as fast as in production: a probe still has seconds to be answered, on however busy a machine."""
+    async with monitored(tmp_path, factor=10) as it:
         await it.drill(enabled=True)
         await it.told(DRILL)
         await it.drill(enabled=False)
@@ -125,12 +117,11 @@ async def test_an_outage_is_told_and_its_end_a_blink_is_not_a_drill_says_so(tmp_
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1800)
 async def test_b91_b92_outages_in_real_time(tmp_path: Path) -> None:
-    """By the files as they are, 30 s between probes: an outage, peace, another outage; then nobody looks."""
+    """By the files as they are, 30 s between probes: a blink, an outage, peace, another one; then nobody looks."""
     async with monitored(tmp_path, factor=1) as it:
         monitoring, receiver = it.monitoring, it.monitoring.receiver
-        await it.blink_of_20_s()
+        await it.blink()
         await it.pass_by(60)
         await it.told()
 

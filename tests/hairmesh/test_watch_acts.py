@@ -147,7 +147,7 @@ async def test_a_signal_before_it_is_known_how_the_server_is_is_no_good_news(
     vllm.hang()
     watching = asyncio.create_task(watch(options(vllm.http.url, grace_s=60.0)))
     said = ""
-    while "busy" not in said:  # noqa: ASYNC110  (nothing tells of it; the test's own timeout ends it)
+    while "busy" not in said:  # the test's own timeout ends it
         said += capsys.readouterr().out
         await asyncio.sleep(0.01)
     os.kill(os.getpid(), signal.SIGTERM)
