@@ -13,33 +13,26 @@ TAKES = [
     ("hairmesh-edge", ["--version"], "edge", 0),
     ("hairmesh-worker", ["--version"], "worker", 0),
     ("hairmesh", ["certs", "dev", "--out", "certs"], "edge", 0),
-    ("hairmesh", ["config", "check", "edge.json"], "edge", 0),
     ("hairmesh", ["config", "explain", "listen"], "edge", 0),
     ("hairmesh", ["config", "schema"], "edge", 0),
     ("hairmesh", ["health", NOBODY], "edge", 3),
-    ("hairmesh", ["health", f"http://{NOBODY}"], "edge", 3),
     ("hairmesh", ["watch", "worker", NOBODY, "--once", "--start-grace", "0", "--interval", "0.05"], "edge", 1),
-    ("hairmesh", ["models", "fetch", "--dir", "edge.json/below"], "edge-vision", 1),
+    ("hairmesh", ["models", "fetch", "--dir", "file/below"], "edge-vision", 1),
 ]
 """Program, arguments, the extra it takes, its exit status with that: of what it does then, not of what it lacks."""
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "edge.json").write_text('{"workers": ["127.0.0.1:1"], "shared_password": "between-edge-and-workers"}')
-    return tmp_path
-
-
 @pytest.mark.parametrize(("program", "arguments", "extra", "status"), TAKES, ids=str)
 def test_the_extra_that_is_named_is_enough(
-    program: str, arguments: list[str], extra: str, status: int, folder: Path
+    program: str, arguments: list[str], extra: str, status: int, tmp_path: Path
 ) -> None:
-    without = run_with("", program, *arguments, folder=folder)
+    (tmp_path / "file").write_bytes(b"")
+    without = run_with("", program, *arguments, folder=tmp_path)
     assert (without.returncode, without.stdout) == (2, "")
     (told,) = without.stderr.splitlines()
     assert told.startswith(f"{program}: this takes the package ")
     assert told.endswith(f", which is not installed: install hairmesh[{extra}]")
-    there = run_with(extra, program, *arguments, folder=folder)
+    there = run_with(extra, program, *arguments, folder=tmp_path)
     assert there.returncode == status, there.stderr
     assert "not installed" not in there.stderr
 
@@ -47,11 +40,9 @@ def test_the_extra_that_is_named_is_enough(
 @pytest.mark.parametrize(
     ("there", "program", "arguments", "extra"),
     [
-        ("edge", "hairmesh-worker", ["--config", "c.json"], "worker"),
         ("edge-vision", "hairmesh-worker", ["--config", "c.json"], "worker"),
         ("edge", "hairmesh", ["models", "fetch"], "edge-vision"),
-        ("edge", "hairmesh", ["serve", "--workers", "1"], "demo"),
-        ("worker", "hairmesh", ["demo"], "demo"),
+        ("worker", "hairmesh", ["serve", "--workers", "1"], "demo"),
     ],
 )
 def test_another_extra_is_not(there: str, program: str, arguments: list[str], extra: str, tmp_path: Path) -> None:

