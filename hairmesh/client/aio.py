@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +25,7 @@ from hairmesh.client.answers import (
 from hairmesh.client.core import Answer, Call
 from hairmesh.client.envelope import HairMeshError
 from hairmesh.client.files import saved_whole
+from hairmesh.client.headers import bearer
 from hairmesh.client.options import (
     AnyCall,
     GrowCall,
@@ -35,6 +37,7 @@ from hairmesh.client.options import (
 )
 from hairmesh.client.patience import UNREACHABLE_S
 from hairmesh.client.photo import Photo
+from hairmesh.client.transport import async_chunks, translated
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -69,7 +72,7 @@ class AsyncClient:
 
     @property
     def url(self) -> httpx.URL:
-        """Where it asks."""
+        """The edge's address."""
         return self._settings.url
 
     async def measure(self, photo: Photo, **given: Unpack[MeasureCall]) -> Answer[MeasureResponse]:
@@ -122,7 +125,7 @@ class AsyncClient:
         """Remove an answer's pictures from the service at once; how many there were."""
         with core.Fetch(self._settings).sending() as timeout:
             response = await self._http.delete(
-                core.removal_route(request_id), headers=core.bearer(admin_token), timeout=timeout
+                core.removal_route(request_id), headers=bearer(admin_token), timeout=timeout
             )
         return core.removed(response)
 
@@ -141,7 +144,7 @@ class AsyncClient:
         await self.aclose()
 
     def __repr__(self) -> str:
-        """Where it asks, without what it asks with."""
+        """With the edge's address, without the key."""
         return f"AsyncClient({str(self._settings)!r})"
 
     async def _call(self, call: Call[T], photo: Photo, given: Mapping[str, object]) -> Answer[T]:
@@ -158,12 +161,14 @@ class AsyncClient:
             await asyncio.sleep(pause_s)
 
     async def _once(self, call: Call[T], request: core.Request) -> Answer[T]:
-        with request.sending() as arguments:
-            async with self._http.stream(**arguments) as response:
+        with request.opened() as arguments:
+            with translated():
+                response = await self._http.send(self._http.build_request(**arguments), stream=True)
+            async with aclosing(response), aclosing(async_chunks(response)) as body:
                 reply = request.reply(response)
-                async for chunk in response.aiter_bytes():
+                async for chunk in body:
                     reply.feed(chunk)
-                return core.answer_of(call, reply.envelope())
+        return core.answer_of(call, reply.envelope())
 
     async def _fetched(self, fetch: core.Fetch, url: str) -> bytes:
         with fetch.sending() as timeout:

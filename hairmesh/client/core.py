@@ -1,4 +1,4 @@
-"""What both clients are made of, but for the waiting: what is sent, what comes back, what becomes of failures."""
+"""What `Client` and `AsyncClient` have in common: how a request is made, and how its answer is read. No I/O."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ from hairmesh.client.errors import (
     TransportError,
     refusal,
 )
+from hairmesh.client.headers import key_header, request_id_header, seconds
 from hairmesh.client.options import HANDLING, OnProgress, OnWait, SlowHandling, form_fields, language_header
 from hairmesh.client.patience import Patience
 from hairmesh.client.photo import Photo, Upload
@@ -59,7 +60,7 @@ from hairmesh.client.routes import (
     check_timeout,
     timeout_of,
 )
-from hairmesh.client.transport import envelope_of, seconds, translated, unlogged
+from hairmesh.client.transport import envelope_of, translated, unlogged
 
 T = TypeVar("T")
 CONNECT_TIMEOUT_S = 10.0
@@ -119,7 +120,9 @@ class Settings:
         retries: bool,
         unreachable_s: float,
     ) -> None:
-        """Raises `ValueError` for an address or a time that will not do, `OSError` or `ssl.SSLError` for a file."""
+        """Raises `ValueError` for an address, a time or a key that cannot be used, `OSError` or `ssl.SSLError` for the
+        file of authorities.
+        """
         self.url = httpx.URL(url)
         if self.url.scheme not in {"http", "https"} or not self.url.host:
             raise ValueError("url must be http://… or https://…")
@@ -129,7 +132,7 @@ class Settings:
             raise ValueError("unreachable_s must not be negative")
         self.timeout_s = None if timeout_s is None else check_timeout(timeout_s)
         self.retries, self.unreachable_s = retries, unreachable_s
-        self.key_header = {} if api_key is None else {"x-api-key": api_key}
+        self.key_header = key_header(api_key)
         trust = ssl.create_default_context(cafile=authority) if authority else True
         # No proxies from the environment: photos go to the address given and nowhere else.
         self.transport: dict[str, Any] = {"base_url": self.url, "trust_env": False, "verify": trust}
@@ -140,7 +143,7 @@ class Settings:
 
 
 class Tries:
-    """What is sent until it has an answer: what is left of its patience, and whether there is another try."""
+    """The tries of one request: how much time is left for them, and whether there is another."""
 
     def __init__(self, settings: Settings, total_s: float, on_wait: OnWait | None, *, slow: bool = False) -> None:
         self._retries = settings.retries
@@ -160,7 +163,7 @@ class Tries:
 
 
 class Fetch(Tries):
-    """One picture for one caller."""
+    """The download of one picture."""
 
     def __init__(self, settings: Settings, on_wait: OnWait | None = None) -> None:
         super().__init__(settings, TIMEOUT_S, on_wait)
@@ -173,9 +176,12 @@ class Fetch(Tries):
 
 
 class Request(Tries):
-    """One call of one caller: how it is sent."""
+    """One call of the contract: how it is sent, and who is told how far it is."""
 
     def __init__(self, settings: Settings, call: Call[Any], photo: Photo, given: Mapping[str, object]) -> None:
+        """Raises `TypeError` for a photo or a parameter of no kind that can be sent, `ValueError` for `request_id` and
+        `timeout_s`.
+        """
         handling = cast("SlowHandling", {name: value for name, value in given.items() if name in HANDLING})
         self._route = call.route
         wanted = {name: value for name, value in given.items() if name not in HANDLING and value is not None}
@@ -183,22 +189,31 @@ class Request(Tries):
         if (mask := wanted.pop("mask", None)) is not None:
             self._uploads["mask"] = Upload(cast("Photo", mask))
         self._fields, _ = form_fields(wanted)
-        self._headers = {**settings.key_header, **language_header(self._fields)}
-        if request_id := handling.get("request_id"):
-            self._headers["x-request-id"] = request_id
+        self._headers = {
+            **settings.key_header,
+            **language_header(self._fields),
+            **request_id_header(handling.get("request_id")),
+        }
         self._on_progress = handling.get("on_progress")
+        self._raised_by_caller: HairMeshError | None = None
         if self._on_progress:
             self._headers["accept"] = EVENT_STREAM
         timeout_s = handling.get("timeout_s")
         total_s = (settings.timeout_s or timeout_of(call.route)) if timeout_s is None else check_timeout(timeout_s)
         super().__init__(settings, total_s, handling.get("on_wait"), slow=call.route in SLOW_ROUTES)
 
+    def pause_s(self, error: HairMeshError) -> float:
+        """See `Tries`. What `on_progress` raised is not the service's, whatever it is: it is raised at once."""
+        if error is self._raised_by_caller:
+            raise error
+        return super().pause_s(error)
+
     @contextmanager
-    def sending(self) -> Iterator[dict[str, Any]]:
-        """httpx's arguments for one try. Raises `TransportError` of some kind for what httpx raises meanwhile."""
+    def opened(self) -> Iterator[dict[str, Any]]:
+        """httpx's arguments for one try; the photo's file is open meanwhile."""
         left_s = self._patience.left_s(time.monotonic())
         patience = {"x-request-timeout-ms": str(max(1, round(left_s * 1000)))}
-        with ExitStack() as opened, translated():
+        with ExitStack() as opened:
             yield {
                 "method": "POST",
                 "url": self._route,
@@ -209,12 +224,21 @@ class Request(Tries):
             }
 
     def reply(self, response: httpx.Response) -> Reply:
-        """Takes what comes back."""
-        return Reply(response, self._patience, self._on_progress)
+        """What takes the answer of one try."""
+        return Reply(response, self._patience, self._tell if self._on_progress else None)
+
+    def _tell(self, news: Queued | Progress) -> None:
+        if self._on_progress is None:
+            return
+        try:
+            self._on_progress(news)
+        except HairMeshError as error:  # of another call, made by the caller's function
+            self._raised_by_caller = error
+            raise
 
 
 class Reply:
-    """What comes back of one try: an envelope, or events with one at their end."""
+    """The answer of one try: an envelope, or a stream of events that ends with one."""
 
     def __init__(self, response: httpx.Response, patience: Patience, on_progress: OnProgress | None) -> None:
         self._status = response.status_code
@@ -227,7 +251,7 @@ class Reply:
         self._on_progress = on_progress
 
     def feed(self, chunk: bytes) -> None:
-        """Take some of the body. Raises `NotAnEnvelopeError`, `TooLateError`."""
+        """Take a piece of the body. Raises `NotAnEnvelopeError`, `TooLateError`, and what `on_progress` raises."""
         if self._patience.left_s(time.monotonic()) < -ON_THE_WAY_S:
             raise TooLateError("the answer did not arrive in the time given")
         if self._events is None:
@@ -241,8 +265,10 @@ class Reply:
                     self._on_progress(news)
 
     def envelope(self) -> Envelope:
-        """When all has come: the good envelope. Raises `RefusedError` of some kind, `NotAnEnvelopeError`,
-        `TransportError` for a stream without a result, or of some kind for a proxy's own words.
+        """The good envelope, after the last piece.
+
+        Raises `RefusedError` of some kind, `NotAnEnvelopeError`, and `TransportError` of some kind for a stream without
+        a result and for a proxy's own page.
         """
         if self._events is None:
             result = envelope_of(bytes(self._content), self._status, self._retry_after, self._where)
@@ -265,13 +291,8 @@ def removal_route(request_id: str) -> str:
     return REMOVE_PICTURES_ROUTE.format(request_id=quote(request_id, safe=""))
 
 
-def bearer(token: str) -> dict[str, str]:
-    """The header for a token."""
-    return {"authorization": f"Bearer {token}"}
-
-
 def removed(response: httpx.Response) -> int:
-    """How many pictures were; raises `RefusedError` or `TransportError` of some kind, `NotAnEnvelopeError`."""
+    """How many pictures were removed; raises `RefusedError` or `TransportError` of some kind, `NotAnEnvelopeError`."""
     where = f"{response.request.method} /api/v1/requests/…/pictures"
     result = envelope_of(response.content, response.status_code, response.headers.get("retry-after"), where)
     if not result.ok:

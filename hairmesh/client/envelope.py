@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hairmesh.client.headers import seconds
+
 EVENT_STREAM = "text/event-stream"
 
 
 class HairMeshError(Exception):
-    """Whatever this client raises of its own."""
+    """The base of every exception that the client defines."""
 
 
 class NotAnEnvelopeError(HairMeshError):
@@ -29,6 +31,7 @@ class Envelope:
     request_id: str
     data: Mapping[str, Any]
     retry_after_s: float | None
+    """When to ask again at the earliest, in s; None: not said."""
 
     @property
     def ok(self) -> bool:
@@ -76,14 +79,16 @@ def envelope(content: bytes, http_status: int, retry_after: str | None, where: s
         body = json.loads(content)
         data = body["data"] or {}
         # The result of a stream has no headers of its own; it says the same in its details.
-        wait_s = retry_after or data.get("details", {}).get("retry_after_s")
+        wait_s = seconds(retry_after)
+        if wait_s is None:
+            wait_s = seconds((data.get("details") or {}).get("retry_after_s"))
         return Envelope(
             http_status=http_status,
             code=int(body["code"]),
             message=str(body["message"]),
             request_id=str(body["request_id"]),
             data=data,
-            retry_after_s=float(wait_s) if wait_s else None,
+            retry_after_s=wait_s,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise NotAnEnvelopeError(f"{where}: HTTP {http_status} without an envelope") from error

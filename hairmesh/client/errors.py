@@ -24,6 +24,7 @@ HairMeshError
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -73,7 +74,10 @@ class RefusedError(HairMeshError):
     """The service refuses. Its text is for people; programs look at the class, or at `reason`."""
 
     def __init__(self, answer: Envelope) -> None:
-        super().__init__(f"{answer.message} ({answer.reason or answer.code}, request {answer.request_id})")
+        # With the details: in a traceback, too, people see which parameter is wrong, or which limit was broken.
+        details = answer.data.get("details")
+        end = f" {json.dumps(details, ensure_ascii=False)}" if details else ""
+        super().__init__(f"{answer.message} ({answer.reason or answer.code}, request {answer.request_id}){end}")
         self.answer = answer
 
     @property

@@ -20,6 +20,7 @@ from typing import Any, Self, Unpack
 import httpx
 
 from hairmesh.client.envelope import EVENT_STREAM, Envelope, Events, Told, envelope, told
+from hairmesh.client.headers import key_header
 from hairmesh.client.options import GrowOptions, HairlineOptions, StyleOptions, form_fields, language_header
 from hairmesh.client.routes import (
     FEATURES_ROUTE,
@@ -49,7 +50,8 @@ class Client:
         self, url: str, *, timeout_s: float | None = None, api_key: str | None = None, authority: Path | None = None
     ) -> None:
         """`api_key`: where the edge asks for one. `authority`: PEM file of whoever signed the edge's certificate, where
-        the system does not know them. Raises `ValueError` for a `timeout_s` that the edge would refuse.
+        the system does not know them. Raises `ValueError` for a `timeout_s` that the edge would refuse, and for a key
+        that no header can carry.
         """
         self._timeout_s = None if timeout_s is None else check_timeout(timeout_s)
         # No proxies from the environment: the address given is the one that is asked.
@@ -59,7 +61,7 @@ class Client:
             trust_env=False,
             verify=True if authority is None else ssl.create_default_context(cafile=authority),
         )
-        self._key = {} if api_key is None else {"x-api-key": api_key}
+        self._key = key_header(api_key)
 
     def measure(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -24,6 +25,7 @@ from hairmesh.client.answers import (
 from hairmesh.client.core import Answer, Call
 from hairmesh.client.envelope import HairMeshError
 from hairmesh.client.files import saved_whole
+from hairmesh.client.headers import bearer
 from hairmesh.client.options import (
     AnyCall,
     GrowCall,
@@ -35,6 +37,7 @@ from hairmesh.client.options import (
 )
 from hairmesh.client.patience import UNREACHABLE_S
 from hairmesh.client.photo import Photo
+from hairmesh.client.transport import chunks, translated
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -77,7 +80,7 @@ class Client:
 
     @property
     def url(self) -> httpx.URL:
-        """Where it asks."""
+        """The edge's address."""
         return self._settings.url
 
     def measure(self, photo: Photo, **given: Unpack[MeasureCall]) -> Answer[MeasureResponse]:
@@ -128,9 +131,7 @@ class Client:
     def remove_pictures(self, request_id: str, *, admin_token: str) -> int:
         """Remove an answer's pictures from the service at once; how many there were."""
         with core.Fetch(self._settings).sending() as timeout:
-            response = self._http.delete(
-                core.removal_route(request_id), headers=core.bearer(admin_token), timeout=timeout
-            )
+            response = self._http.delete(core.removal_route(request_id), headers=bearer(admin_token), timeout=timeout)
         return core.removed(response)
 
     def close(self) -> None:
@@ -148,7 +149,7 @@ class Client:
         self.close()
 
     def __repr__(self) -> str:
-        """Where it asks, without what it asks with."""
+        """With the edge's address, without the key."""
         return f"Client({str(self._settings)!r})"
 
     def _call(self, call: Call[T], photo: Photo, given: Mapping[str, object]) -> Answer[T]:
@@ -165,11 +166,14 @@ class Client:
             time.sleep(pause_s)
 
     def _once(self, call: Call[T], request: core.Request) -> Answer[T]:
-        with request.sending() as arguments, self._http.stream(**arguments) as response:
-            reply = request.reply(response)
-            for chunk in response.iter_bytes():
-                reply.feed(chunk)
-            return core.answer_of(call, reply.envelope())
+        with request.opened() as arguments:
+            with translated():
+                response = self._http.send(self._http.build_request(**arguments), stream=True)
+            with closing(response), closing(chunks(response)) as body:
+                reply = request.reply(response)
+                for chunk in body:
+                    reply.feed(chunk)
+        return core.answer_of(call, reply.envelope())
 
     def _fetched(self, fetch: core.Fetch, url: str) -> bytes:
         with fetch.sending() as timeout:

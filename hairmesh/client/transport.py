@@ -1,10 +1,10 @@
-"""What httpx says, in our words: its failures, a proxy's pages, and the headers that count; and what it may not log."""
+"""What goes through httpx: its failures and a proxy's pages as our exceptions; no picture's address in its log."""
 
 from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -12,15 +12,16 @@ import httpx
 
 from hairmesh.client.envelope import Envelope, NotAnEnvelopeError, envelope
 from hairmesh.client.errors import OF_A_PROXY, TooLateError, TransportError, UnreachableError, UntrustedError
+from hairmesh.client.headers import seconds
 
 _unlogged = ContextVar("_unlogged", default=False)
-"""Whether what is fetched now has an address that stands in no log."""
+"""Whether the request that is sent now is for a picture, whose address must not be logged."""
 logging.getLogger("httpx").addFilter(lambda _record: not _unlogged.get())
 
 
 @contextmanager
 def unlogged() -> Iterator[None]:
-    """For pictures: httpx logs each address at INFO, and whoever knows a picture's may see it."""
+    """Keep the addresses of pictures out of the log: httpx logs each at INFO, and whoever has one sees the picture."""
     token = _unlogged.set(True)
     try:
         yield
@@ -29,7 +30,10 @@ def unlogged() -> Iterator[None]:
 
 
 def envelope_of(content: bytes, http_status: int, retry_after: str | None, where: str) -> Envelope:
-    """The envelope; raises `TransportError` of some kind where a proxy speaks for an edge, `NotAnEnvelopeError`."""
+    """The envelope in an answer's body.
+
+    Raises `GatewayError` or `TooLateError` for a proxy's own 502, 503, 504, else `NotAnEnvelopeError`.
+    """
     try:
         return envelope(content, http_status, retry_after, where)
     except NotAnEnvelopeError as error:
@@ -38,17 +42,12 @@ def envelope_of(content: bytes, http_status: int, retry_after: str | None, where
         raise kind(f"{error}: a proxy in front has no answer of an edge", seconds(retry_after)) from error
 
 
-def seconds(retry_after: str | None) -> float | None:
-    """None for a date, too: how late it is there, nobody here knows."""
-    try:
-        return None if retry_after is None else float(retry_after)
-    except ValueError:
-        return None
-
-
 @contextmanager
 def translated() -> Iterator[None]:
-    """httpx's failures as ours: without URLs, which may be a picture's."""
+    """Raise httpx's failures as ours, without URLs, which may be a picture's.
+
+    Only around httpx: what a caller's own function raises is the caller's, an error of httpx too.
+    """
     try:
         yield
     except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
@@ -59,6 +58,21 @@ def translated() -> Iterator[None]:
         raise TooLateError("no answer in the time given") from error
     except httpx.TransportError as error:
         raise TransportError(f"the connection broke: {type(error).__name__}") from error
+
+
+def chunks(response: httpx.Response) -> Generator[bytes]:
+    """The body as it comes. Raises `TransportError` of some kind for what httpx raises; whatever is raised by the loop
+    that takes the pieces does not pass through here.
+    """
+    with translated():
+        yield from response.iter_bytes()
+
+
+async def async_chunks(response: httpx.Response) -> AsyncGenerator[bytes]:
+    """The same, with `await`."""
+    with translated():
+        async for chunk in response.aiter_bytes():
+            yield chunk
 
 
 def _is_about_trust(error: BaseException) -> bool:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from hairmesh import certs
@@ -22,8 +23,10 @@ from hairmesh.client import (
     NoFaceError,
     NotAnEnvelopeError,
     OutOfOrderError,
+    ParameterError,
     PictureError,
     PictureStoreError,
+    TooLargeError,
     TooLateError,
     TransportError,
     UnauthorizedError,
@@ -274,6 +277,53 @@ def test_the_key_goes_with_calls_alone_and_is_shown_nowhere(server: Server) -> N
     assert [seen.headers.get("x-api-key") for seen in server.seen] == ["SENTINEL", None]
 
 
+@pytest.mark.parametrize("key", ["SENTINEL\n", "SENTINEL密码", " SENTINEL", "SENT\0INEL", ""])
+def test_a_secret_that_no_header_can_carry_is_named_and_not_shown(server: Server, client: Client, key: str) -> None:
+    for name, use in (
+        ("api_key", lambda: Client(server.url, api_key=key)),
+        ("api_key", lambda: AsyncClient(server.url, api_key=key)),
+        ("api_key", lambda: PlainClient(server.url, api_key=key)),
+        ("admin_token", lambda: client.remove_pictures("r-1", admin_token=key)),
+    ):
+        with pytest.raises(ValueError, match=f"{name} must be printable ASCII") as caught:
+            use()
+        assert "SENT" not in str(caught.value)
+    assert server.seen == []
+
+
+@pytest.mark.parametrize("request_id", ["a\nb", "", "r" * 65, "编号", "r-1\n"])
+def test_a_request_id_that_the_service_would_not_take(server: Server, client: Client, request_id: str) -> None:
+    with pytest.raises(ValueError, match="request_id must be 1 to 64"):
+        client.measure(PHOTO, request_id=request_id)
+    assert server.seen == []
+
+
+@pytest.mark.parametrize("told", ["Mon, 30 Nov 2026 10:00:00 GMT", "-5", "nan", "inf", "soon"])
+def test_a_retry_after_that_is_no_number_of_seconds_says_nothing(
+    server: Server, client: Client, clock: Clock, told: str
+) -> None:
+    """The reason stays what it is, and is waited for as where nothing is said; what the envelope says counts."""
+    busy = envelope(1007, "BUSY")
+    also_said = envelope(1007, "BUSY", details={"retry_after_s": 2})
+    server.replies = [Reply(503, {"retry-after": told}, content) for content in (busy, also_said)] + [SPECIAL]
+    waits: list[HairMeshError] = []
+    client.special_points(PHOTO, on_wait=lambda why, _pause_s: waits.append(why))
+    assert [type(why) for why in waits] == [BusyError, BusyError]
+    assert clock.slept == pytest.approx([5.25, 2.1])
+
+
+def test_a_refusal_in_a_log_names_the_parameter_or_the_limit(server: Server, client: Client) -> None:
+    wrong = envelope(1008, "INVALID_PARAMETER", details={"field": "sex", "allowed": ["female", "male"]})
+    large = envelope(1004, "BODY_TOO_LARGE", details={"size_bytes": 3_145_728, "max_bytes": 2_097_152})
+    server.replies = [Reply(400, {}, wrong), Reply(413, {}, large)]
+    with pytest.raises(ParameterError) as caught:
+        client.hairlines(PHOTO)
+    said = 'words (INVALID_PARAMETER, request r-1) {"field": "sex", "allowed": ["female", "male"]}'
+    assert str(caught.value) == said
+    with pytest.raises(TooLargeError, match='"max_bytes": 2097152'):
+        client.hairlines(PHOTO)
+
+
 @pytest.mark.parametrize("url", ["127.0.0.1:8080", "ftp://face.example", "https://name:word@face.example", "http://"])
 def test_addresses_that_will_not_do(url: str) -> None:
     with pytest.raises(ValueError, match="url must"):
@@ -365,6 +415,27 @@ async def test_what_a_callback_raises_ends_the_call(tmp_path: Path) -> None:
         await asyncio.to_thread(call, f"http://127.0.0.1:{rest.port}")
         async with asyncio.timeout(20):
             await mesh.cancelled.wait()
+
+
+@pytest.mark.parametrize("error", [httpx.ConnectError("a web hook"), UnreachableError("a call of theirs")])
+async def test_what_a_callback_raises_is_never_taken_for_the_services(server: Server, error: Exception) -> None:
+    """Whatever it is: the call is not made again, and the error comes as it is."""
+
+    def hook(_news: object) -> None:
+        raise error
+
+    def call() -> None:
+        with Client(server.url) as client, pytest.raises(type(error)) as caught:
+            client.styles(PHOTO, on_progress=hook)
+        assert caught.value is error
+
+    server.replies = [BEGUN]
+    await asyncio.to_thread(call)
+    async with AsyncClient(server.url) as client:
+        with pytest.raises(type(error)) as caught:
+            await client.styles(PHOTO, on_progress=hook)
+    assert caught.value is error
+    assert len(server.seen) == 2
 
 
 async def test_only_an_authority_that_is_named_is_trusted(tmp_path: Path) -> None:
