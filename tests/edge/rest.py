@@ -292,11 +292,17 @@ async def serving(
     *,
     comment_every_s: float = COMMENT_EVERY_S,
     load_local: Load = load_engine,
+    send_buffer_bytes: int | None = None,
     **changes: Any,
 ) -> AsyncIterator[Rest]:
-    """Serve `mesh` with everything it writes in `folder`; `changes` are sections of the configuration."""
+    """Serve `mesh` with everything it writes in `folder`; `changes` are sections of the configuration.
+
+    `send_buffer_bytes`: the system's own for each connection, where it must not be what the machine is set to.
+    """
     # Told that it is TCP: asyncio leaves Nagle's algorithm on otherwise, and every answer takes 40 ms more.
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
+        if send_buffer_bytes is not None:  # connections have it from their listener
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
         listener.bind(("127.0.0.1", 0))
         port = int(listener.getsockname()[1])
         content = {

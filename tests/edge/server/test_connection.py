@@ -13,12 +13,13 @@ import pytest
 from edge.server import connection
 from edge.server.crowd import RESERVED, Closed, Crowd
 from tests.edge.rest import MEASURE, PHOTO, FakeMesh, Rest, eventually, serving
-from tests.edge.server.conftest import Dial
+from tests.edge.server.conftest import SMALL_BUFFER_BYTES, Clock, Dial
 
 MONITOR = b"GET /monitor HTTP/1.1\r\nHost: x\r\n"
 CALL = f"POST {MEASURE} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n".encode()
 CHUNKED = CALL + b"Transfer-Encoding: chunked\r\n\r\n"
 FEW = 8
+PICTURE_BYTES = 6_000_000
 
 
 def crowd_of(rest: Rest) -> Crowd:
@@ -26,9 +27,14 @@ def crowd_of(rest: Rest) -> Crowd:
     return crowd
 
 
+def connections(rest: Rest) -> list[connection.Connection]:
+    """All that are open."""
+    return list(rest.server.server_state.connections)  # type: ignore[arg-type]  # ours
+
+
 async def answered(reader: asyncio.StreamReader) -> tuple[int, Any]:
     """Status and content of an answer on a connection that ends behind it."""
-    head, _, body = (await asyncio.wait_for(reader.read(), 20)).partition(b"\r\n\r\n")
+    head, _, body = (await asyncio.wait_for(reader.read(), 60)).partition(b"\r\n\r\n")
     assert b"connection: close" in head.lower()
     return int(head.split()[1]), json.loads(body)
 
@@ -36,7 +42,7 @@ async def answered(reader: asyncio.StreamReader) -> tuple[int, Any]:
 async def ended(reader: asyncio.StreamReader) -> bool:
     """Wait for the end of a connection: whether nothing was answered."""
     try:
-        return await asyncio.wait_for(reader.read(), 20) == b""
+        return await asyncio.wait_for(reader.read(), 60) == b""
     except ConnectionResetError:
         return True
 
@@ -110,47 +116,42 @@ SLOW = {
 
 
 @pytest.mark.parametrize("name", SLOW)
-async def test_a_slow_head_is_given_up(rest: Rest, monkeypatch: pytest.MonkeyPatch, name: str, dial: Dial) -> None:
+async def test_a_slow_head_is_given_up(rest: Rest, clock: Clock, name: str, dial: Dial) -> None:
     """Slowloris: something more comes all the time, and never a whole head."""
-    monkeypatch.setattr(connection, "HEAD_TIMEOUT_S", 0.2)
     before, begun, piece = SLOW[name]
     reader, writer = await dial(rest, before)
     if before:
         await reader.readuntil(b"}")
+    await eventually(lambda: len(connections(rest)) == 1)
+    (served,) = connections(rest)
     writer.write(begun)
-
-    async def drip() -> None:
-        while True:
-            writer.write(piece)
-            await writer.drain()
-            await asyncio.sleep(0.03)
-
-    dripping = asyncio.create_task(drip())
+    for number in range(1, 5):
+        writer.write(piece)
+        await eventually(lambda: served._spent == len(begun) + number * len(piece))  # noqa: B023  (awaited here)
+        await clock.forward(1.0)
+    assert crowd_of(rest).closed == {}
+    await clock.forward(connection.HEAD_TIMEOUT_S - 4.0)  # since it began: what came later does not count
+    assert crowd_of(rest).closed == {Closed.HEAD_LATE: 1}
     status, content = await answered(reader)
-    dripping.cancel()
-    await asyncio.wait([dripping])
     assert status == 408
     if begun:
         assert (content["code"], content["data"]["reason"]) == (1008, "HEAD_LATE")
+
+
+async def test_a_connection_without_a_request_is_closed(rest: Rest, clock: Clock, dial: Dial) -> None:
+    reader, _ = await dial(rest, b"")
+    await eventually(lambda: len(connections(rest)) == 1)
+    await clock.forward(connection.HEAD_TIMEOUT_S)
+    assert await ended(reader)
     assert crowd_of(rest).closed == {Closed.HEAD_LATE: 1}
 
 
-async def test_a_connection_without_a_request_is_closed(
-    rest: Rest, monkeypatch: pytest.MonkeyPatch, dial: Dial
-) -> None:
-    monkeypatch.setattr(connection, "HEAD_TIMEOUT_S", 0.1)
-    reader, _ = await dial(rest, b"")
-    assert await ended(reader)
-
-
-async def test_waiting_for_an_answer_has_nothing_to_do_with_it(
-    rest: Rest, mesh: FakeMesh, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(connection, "HEAD_TIMEOUT_S", 0.1)
+async def test_waiting_for_an_answer_has_nothing_to_do_with_it(rest: Rest, mesh: FakeMesh, clock: Clock) -> None:
     mesh.gate = asyncio.Event()
     call = asyncio.create_task(rest.measure())
     await mesh.called.wait()
-    asyncio.get_running_loop().call_later(0.4, mesh.gate.set)
+    await clock.forward(2 * connection.HEAD_TIMEOUT_S)
+    mesh.gate.set()
     assert (await call).status_code == 200
     assert crowd_of(rest).closed == {}
 
@@ -221,21 +222,45 @@ async def test_bodies_that_arrive_at_once_share_their_room(small: Rest, dial: Di
     await eventually(lambda: room.body_bytes == 0)
 
 
-async def test_who_does_not_take_its_answer_is_let_go(
-    rest: Rest, mesh: FakeMesh, monkeypatch: pytest.MonkeyPatch, dial: Dial
-) -> None:
-    monkeypatch.setattr(connection, "NOT_READING_S", 0.2)
-    mesh.response.annotated_image.data = bytes(30_000_000)  # type: ignore[attr-defined]
-    url = (await rest.measure()).json()["data"]["annotated_image_url"]
-    picture = "/" + url.split("/", 3)[3]
-    request = f"GET {picture} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
-    await dial(rest, request)
-    await eventually(lambda: crowd_of(rest).closed == {Closed.NOT_READING: 1})
-    reader, _ = await dial(rest, request)
-    got = 0
-    while got < 30_000_000:  # slowly, and all the time: it takes several of those spans
-        piece = await asyncio.wait_for(reader.read(400_000), 20)
+@pytest.fixture
+async def picture(tmp_path: Path, mesh: FakeMesh) -> AsyncIterator[tuple[Rest, bytes]]:
+    """A REST side, and what asks it for a picture of which the system's buffers take little."""
+    mesh.response.annotated_image.data = bytes(PICTURE_BYTES)  # type: ignore[attr-defined]
+    async with serving(tmp_path, mesh, send_buffer_bytes=SMALL_BUFFER_BYTES) as rest:
+        url = (await rest.measure()).json()["data"]["annotated_image_url"]
+        yield rest, f"GET /{url.split('/', 3)[3]} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+
+
+async def waiting(rest: Rest) -> connection.Connection:
+    """The one whose answer waits to be taken."""
+    await eventually(lambda: any(each.unread_bytes for each in connections(rest)))
+    (one,) = [each for each in connections(rest) if each.unread_bytes]
+    return one
+
+
+async def test_who_does_not_take_its_answer_is_let_go(picture: tuple[Rest, bytes], clock: Clock, dial: Dial) -> None:
+    rest, request = picture
+    await dial(rest, request, small=True)
+    await waiting(rest)
+    for _ in range(PICTURE_BYTES // connection.NOT_READING_BYTES):  # the system's buffers may take some more at first
+        await clock.forward(connection.NOT_READING_S)
+    assert crowd_of(rest).closed == {Closed.NOT_READING: 1}
+
+
+async def test_who_takes_it_slowly_gets_all_of_it(picture: tuple[Rest, bytes], clock: Clock, dial: Dial) -> None:
+    """Little more than it has to in each span, and over several of them."""
+    rest, request = picture
+    reader, _ = await dial(rest, request, small=True)
+    served = await waiting(rest)
+    head = got = len(await reader.readuntil(b"\r\n\r\n"))
+    for _ in range(10):
+        enough = served.unread_bytes - connection.NOT_READING_BYTES
+        while served.unread_bytes > enough:
+            got += len(await reader.read(4_096))
+        await clock.forward(connection.NOT_READING_S)
+        assert crowd_of(rest).closed == {}, f"cut off after {got} bytes"
+    assert got < PICTURE_BYTES / 2
+    while got < head + PICTURE_BYTES:
+        piece = await reader.read(400_000)
         assert piece, f"cut off after {got} bytes"
         got += len(piece)
-        await asyncio.sleep(0.01)
-    assert crowd_of(rest).closed == {Closed.NOT_READING: 1}

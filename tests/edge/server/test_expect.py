@@ -25,7 +25,7 @@ def head(path: str = MEASURE, kind: str = "application/json", length: int = len(
 async def test_a_refusal_before_the_body_says_that_it_closes(rest: Rest, dial: Dial, path: str, length: int) -> None:
     """It may send its body all the same, or another request: nobody could tell which."""
     reader, writer = await dial(rest, head(path, "text/plain", length))
-    answer = await asyncio.wait_for(reader.readuntil(b"}"), 20)
+    answer = await asyncio.wait_for(reader.readuntil(b"}"), 60)
     writer.close()
     assert answer[:10] == b"HTTP/1.1 4"
     assert b"connection: close" in answer.lower()
@@ -35,7 +35,7 @@ async def test_with_its_body_it_keeps_its_connection(rest: Rest, dial: Dial) -> 
     reader, writer = await dial(rest, b"")
     for _ in range(2):
         writer.write(head())
-        assert await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20) == CONTINUE
+        assert await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60) == CONTINUE
         writer.write(BODY)
         assert (await answer_on(reader))[0] == 200
     writer.write(MONITOR)
@@ -52,10 +52,10 @@ async def test_a_small_body_refused_once_it_is_here_costs_no_connection(rest: Re
 async def test_an_edge_that_stops_closes_behind_it(rest: Rest, dial: Dial) -> None:
     """Though its body comes only after that."""
     reader, writer = await dial(rest, head())
-    assert await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20) == CONTINUE
+    assert await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60) == CONTINUE
     for connection in rest.server.server_state.connections:
         connection.shutdown()
     writer.write(BODY)
-    answer = await asyncio.wait_for(reader.read(), 20)
+    answer = await asyncio.wait_for(reader.read(), 60)
     assert answer.startswith(b"HTTP/1.1 200")
     assert b"connection: close" in answer.lower()

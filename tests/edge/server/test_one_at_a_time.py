@@ -6,14 +6,16 @@ import asyncio
 import base64
 import json
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
 
+from edge.exchange import LINGER_S
 from edge.server.crowd import Closed
-from tests.edge.rest import MEASURE, PHOTO, STYLES, FakeMesh, Rest, eventually, grown_styles
-from tests.edge.server.conftest import Dial
+from tests.edge.rest import MEASURE, PHOTO, STYLES, FakeMesh, Rest, eventually, grown_styles, serving
+from tests.edge.server.conftest import SMALL_BUFFER_BYTES, Clock, Dial
 
 BODY = json.dumps({"image_base64": base64.b64encode(PHOTO).decode()}).encode()
 TINY = b"GET /health HTTP/1.1\r\n\r\n"
@@ -48,7 +50,7 @@ def only_answer(sent: bytes) -> tuple[int, Any]:
 
 async def rest_of(reader: asyncio.StreamReader) -> bytes:
     """Everything until the connection ends."""
-    return await asyncio.wait_for(reader.read(), 20)
+    return await asyncio.wait_for(reader.read(), 60)
 
 
 def closed(rest: Rest) -> dict[Closed, int]:
@@ -65,7 +67,7 @@ async def test_a_call_is_answered_whatever_comes_behind_it(
     mesh.gate = asyncio.Event()
     with structlog.testing.capture_logs() as logs, caplog.at_level(logging.INFO):
         reader, writer = await dial(rest, call() + (BEHIND[behind] if packet == "in its packet" else b""))
-        await asyncio.wait_for(mesh.called.wait(), 10)
+        await asyncio.wait_for(mesh.called.wait(), 60)
         if packet == "later":
             writer.write(BEHIND[behind])
         if behind != "many blank lines" or packet == "later":  # some are allowed in front of a request
@@ -86,8 +88,8 @@ async def test_a_call_is_answered_whatever_comes_behind_it(
 async def test_a_stream_that_runs_is_not_written_into(rest: Rest, dial: Dial, mesh: FakeMesh) -> None:
     mesh.gate, mesh.results = asyncio.Event(), grown_styles()
     reader, writer = await dial(rest, call(STYLES, "Accept: text/event-stream"))
-    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
-    begun = await asyncio.wait_for(reader.readuntil(b"event: queued"), 10)
+    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
+    begun = await asyncio.wait_for(reader.readuntil(b"event: queued"), 60)
     writer.write(TINY)
     writer.write(GARBAGE)
     await eventually(lambda: closed(rest) == {Closed.SENT_AHEAD: 1})
@@ -104,7 +106,7 @@ async def test_a_flood_of_tiny_requests_costs_one(rest: Rest, dial: Dial, mesh: 
     mesh.gate = asyncio.Event()
     flood = TINY * (1_000_000 // len(TINY))
     reader, _ = await dial(rest, call() + flood)
-    await asyncio.wait_for(mesh.called.wait(), 10)
+    await asyncio.wait_for(mesh.called.wait(), 60)
     alone, _ = await dial(rest, flood)
     assert only_answer(await rest_of(alone))[0] == 200
     assert (await rest.client.get("/monitor")).status_code == 200
@@ -117,7 +119,7 @@ async def test_a_flood_of_tiny_requests_costs_one(rest: Rest, dial: Dial, mesh: 
 async def test_what_comes_behind_a_request_is_bounded(rest: Rest, dial: Dial, mesh: FakeMesh) -> None:
     mesh.gate = asyncio.Event()
     _, writer = await dial(rest, call())
-    await asyncio.wait_for(mesh.called.wait(), 10)
+    await asyncio.wait_for(mesh.called.wait(), 60)
 
     async def send() -> None:
         for _ in range(100):
@@ -126,7 +128,7 @@ async def test_what_comes_behind_a_request_is_bounded(rest: Rest, dial: Dial, me
 
     with pytest.raises(ConnectionError):
         await send()
-    await asyncio.wait_for(mesh.cancelled.wait(), 10)
+    await asyncio.wait_for(mesh.cancelled.wait(), 60)
 
 
 @pytest.mark.parametrize("leave", ["closes", "resets"])
@@ -136,33 +138,38 @@ async def test_a_client_that_leaves_is_noticed_all_the_same(
 ) -> None:
     mesh.gate = asyncio.Event()
     _, writer = await dial(rest, call() + BEHIND[behind])
-    await asyncio.wait_for(mesh.called.wait(), 10)
+    await asyncio.wait_for(mesh.called.wait(), 60)
     await eventually(lambda: closed(rest) == {Closed.SENT_AHEAD: 1})
     if leave == "closes":
         writer.close()
     else:
         writer.transport.abort()
-    await asyncio.wait_for(mesh.cancelled.wait(), 1)
+    await asyncio.wait_for(mesh.cancelled.wait(), 60)
     await rest.stop()
     (line,) = rest.log_lines()
     assert (line["client"], line["code"]) == ("client_closed", None)
 
 
 async def test_a_client_that_reads_slowly_has_its_answer_to_the_end(
-    rest: Rest, dial: Dial, mesh: FakeMesh, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, dial: Dial, mesh: FakeMesh, clock: Clock
 ) -> None:
     """The connection waits to be closed until all of it is out, not a fixed time."""
-    monkeypatch.setattr("edge.server.connection.LINGER_S", 0.05)
-    mesh.response.annotated_image.data = bytes(30_000_000)  # type: ignore[attr-defined]
-    url = (await rest.measure()).json()["data"]["annotated_image_url"]
-    reader, _ = await dial(rest, f"GET /{url.split('/', 3)[3]} HTTP/1.1\r\nHost: x\r\n\r\n".encode() + TINY)
-    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
-    got = 0
-    while piece := await asyncio.wait_for(reader.read(1_000_000), 20):
-        got += len(piece)
-        await asyncio.sleep(0.01)
+    size = 6_000_000
+    mesh.response.annotated_image.data = bytes(size)  # type: ignore[attr-defined]
+    async with serving(tmp_path, mesh, send_buffer_bytes=SMALL_BUFFER_BYTES) as rest:
+        url = (await rest.measure()).json()["data"]["annotated_image_url"]
+        request = f"GET /{url.split('/', 3)[3]} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+        reader, _ = await dial(rest, request + TINY, small=True)
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
+        await eventually(lambda: closed(rest) == {Closed.SENT_AHEAD: 1})
+        got = 0
+        for _ in range(10):
+            got += len(await asyncio.wait_for(reader.readexactly(100_000), 60))
+            await clock.forward(LINGER_S)
+        while piece := await asyncio.wait_for(reader.read(1_000_000), 60):
+            got += len(piece)
     assert b"200 OK" in head
-    assert got == 30_000_000
+    assert got == size
 
 
 async def test_one_after_the_other_is_as_before(rest: Rest, dial: Dial) -> None:
@@ -170,9 +177,9 @@ async def test_one_after_the_other_is_as_before(rest: Rest, dial: Dial) -> None:
     reader, writer = await dial(rest, b"")
     for _ in range(50):
         writer.write(b"GET /monitor HTTP/1.1\r\nHost: x\r\n\r\n")
-        await asyncio.wait_for(reader.readuntil(b"}"), 10)
+        await asyncio.wait_for(reader.readuntil(b"}"), 60)
         writer.write(call() + b"\r\n")
-        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 10)
+        head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
         (length,) = [int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-        await asyncio.wait_for(reader.readexactly(length), 10)
+        await asyncio.wait_for(reader.readexactly(length), 60)
     assert closed(rest) == {}

@@ -25,9 +25,9 @@ CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(BODY) + BODY 
 
 async def answer_on(reader: asyncio.StreamReader) -> tuple[int, Any]:
     """Status and content of the next answer."""
-    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 20)
+    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60)
     (length,) = [int(line[15:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-    return int(head.split()[1]), json.loads(await asyncio.wait_for(reader.readexactly(length), 20))
+    return int(head.split()[1]), json.loads(await asyncio.wait_for(reader.readexactly(length), 60))
 
 
 @pytest.mark.parametrize("pieces", ["one packet", "the body later", "cut everywhere"])
@@ -66,13 +66,13 @@ async def test_a_websocket_is_answered_as_any_other_request(rest: Rest, dial: Di
 
 async def test_its_wish_to_close_is_heard(rest: Rest, dial: Dial) -> None:
     reader, _ = await dial(rest, MONITOR + b"Connection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n")
-    assert b"connection: close" in (await asyncio.wait_for(reader.read(), 20)).lower()
+    assert b"connection: close" in (await asyncio.wait_for(reader.read(), 60)).lower()
 
 
 async def test_the_edge_is_nobodys_proxy(rest: Rest, dial: Dial) -> None:
     for target in (b"x:443", b"/monitor"):
         reader, _ = await dial(rest, b"CONNECT " + target + b" HTTP/1.1\r\nHost: x\r\n\r\nhello")
-        assert (await asyncio.wait_for(reader.read(), 20)).startswith(b"HTTP/1.1 400")
+        assert (await asyncio.wait_for(reader.read(), 60)).startswith(b"HTTP/1.1 400")
     assert closed(rest) == {Closed.BAD_REQUEST: 2}
 
 
