@@ -93,8 +93,8 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
 
 async def test_its_lines_in_order(desk: Desk) -> None:
     """Both kinds of body, a refusal as the page prints it, progress, a picture, and its end."""
-    code, request_id, scale, *styles = (await desk.type(CALL)).split()
-    assert (code, styles) == ("0", ['"round"', '"m"'])
+    code, request_id, scale, *styles, grown = (await desk.type(CALL)).split()
+    assert (code, styles, grown) == ("0", ['"round"', '"m"'], '[0,"grown"]')
     assert float(scale) > 0
 
     said = json.loads(await desk.type(REFUSED))
