@@ -34,7 +34,7 @@ def fetch(folder: Path | None, *, weights: Path | None = None, with_parser: bool
         def report(step: FetchProgress) -> None:
             key = (step.spec.name, step.source)
             if key not in tasks:
-                console.print(f"fetching {step.spec.name} ({step.spec.what}) from the {step.source}")
+                console.print(f"fetching {step.spec.name} ({step.spec.what}) from the {step.source}", soft_wrap=True)
                 tasks[key] = progress.add_task(step.spec.name, total=step.total_bytes)
             progress.update(tasks[key], completed=step.completed_bytes, total=step.total_bytes)
 

@@ -55,7 +55,7 @@ def prepare(files: ModelFiles) -> None:
     """Make the parser's ONNX form, unless it is there whole: some seconds. Raises `ModelError` where it cannot be."""
     state, detail = parser_form.look(files)
     if state is not FileState.GOOD and not parser_form.can_be_made():
-        raise ModelError(f"{detail}. Without a parser what concerns hair is null: then say --without-parser")
+        raise ModelError(f"{detail}. Or say --without-parser: what concerns hair is null then")
     parser_form.keep(files)
 
 
