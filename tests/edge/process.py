@@ -14,24 +14,46 @@ import httpx
 from tests.fakes.worker import PASSWORD
 
 ROOT = Path(__file__).parents[2]
-SHORT_GRACE = """
+SHORT_GRACE = "command.GRACE_S = {}"
+SMALL_BUFFERS = """
+listen = socket.socket.listen
+def with_small_buffers(listener, *backlog):
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, {})
+    listen(listener, *backlog)
+socket.socket.listen = with_small_buffers
+"""
+"""Connections have them from their listener."""
+PROGRAM = """
+import socket
 from edge import __main__, command
-command.GRACE_S = {}
+{}
 __main__.main()
 """
-"""The same program, but for that."""
+"""The same program, but for such changes."""
 
 
 class Process:
     """One that runs inside `async with`; killed at its end, unless it has ended."""
 
-    def __init__(self, folder: Path, *workers: str, grace_s: int | None = None, **changes: Any) -> None:
-        """`grace_s`: how long running requests may take after SIGTERM, if not as long as in production."""
+    def __init__(
+        self,
+        folder: Path,
+        *workers: str,
+        grace_s: int | None = None,
+        send_buffer_bytes: int | None = None,
+        **changes: Any,
+    ) -> None:
+        """`grace_s`: how long running requests may take after SIGTERM, if not as long as in production.
+
+        `send_buffer_bytes`: the system's own for each connection, where it must not be what the machine is set to.
+        """
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = int(probe.getsockname()[1])
         self.folder = folder
-        self._program = ["-m", "edge"] if grace_s is None else ["-c", SHORT_GRACE.format(grace_s)]
+        wanted = ((SHORT_GRACE, grace_s), (SMALL_BUFFERS, send_buffer_bytes))
+        other = [change.format(value) for change, value in wanted if value is not None]
+        self._program = ["-c", PROGRAM.format("\n".join(other))] if other else ["-m", "edge"]
         config = {
             "listen": f"127.0.0.1:{self.port}",
             "workers": workers,
@@ -56,7 +78,7 @@ class Process:
             line = await self.process.stderr.readline()
             assert line, self.said
             self.said.append(json.loads(line))
-        self.client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.port}", timeout=20, trust_env=False)
+        self.client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.port}", timeout=60, trust_env=False)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -73,7 +95,7 @@ class Process:
     async def event(self, name: str) -> dict[str, Any]:
         """The next line of its log with that event; all lines up to it stay in `said`."""
         assert self.process.stderr is not None
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while line := await self.process.stderr.readline():
                 self.said.append(json.loads(line))
                 if self.said[-1]["event"] == name:
