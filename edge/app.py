@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from typing import Any, Protocol
 
 import structlog
@@ -52,6 +52,7 @@ from edge.upstream.channel import ChannelSecurity
 log = structlog.get_logger()
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
+Handler = Callable[[Request], Awaitable[Response]]
 
 
 class RunningMesh(SeenMesh, Protocol):
@@ -93,23 +94,20 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        if settings.metrics.listen:
-            exposition.serve(settings.metrics.listen)
-        await store.probe()
-        await mesh.start()  # the first round of probes: the port opens after it
-        work: list[Coroutine[None, None, None]] = [look_after(store)]
-        if file is not None:
-            work.append(Reloader(file, in_force, mesh.reconfigure, certificates.look, looking).run())
-        async with _background(*work):
+        async with AsyncExitStack() as end:  # the last one first, each though another one fails
+            if tracing is not None:
+                await end.enter_async_context(_closing(tracing))
+            for part in (request_log, store, local, mesh, certificates, exposition):
+                await end.enter_async_context(_closing(part))
+            if settings.metrics.listen:
+                exposition.serve(settings.metrics.listen)
+            await store.probe()
+            await mesh.start()  # the first round of probes: the port opens after it
+            await end.enter_async_context(_background(look_after(store)))
+            if file is not None:
+                reloader = Reloader(file, in_force, mesh.reconfigure, certificates.look, looking)
+                await end.enter_async_context(_background(reloader.run()))
             yield
-        await exposition.close()
-        certificates.close()
-        await mesh.close()
-        await local.close()
-        await store.close()
-        request_log.close()
-        if tracing is not None:
-            await tracing.close()
 
     app = _framework(settings, lifespan)
     room = Room(in_force)
@@ -127,6 +125,35 @@ def create_app(
     tracing = Tracing.to(settings.tracing.otlp_endpoint)
     admin = Admin(mesh, local.vision, in_force, monitor, stats=stats, exposition=exposition, gate=gate)
     recent = RecentErrors()
+    picture, remove = serve.Pictures(store).picture, removal.Removal(store, gate.judge_admin).remove
+    _add_routes(app, calls=calls, local=local, monitor=monitor, admin=admin, picture=picture, remove=remove)
+    console = Console(in_force, monitor, pool=admin.describe_pool, recent=recent, stats=stats, gate=gate)
+    for method, path, respond in console.routes():
+        app.add_route(path, respond, methods=[method], include_in_schema=False)
+    app.add_middleware(
+        ApiExchanges,
+        request_log=request_log,
+        recent=recent,
+        stats=stats,
+        room=room,
+        admit=access.admit,
+        calls=_plain_calls(app),
+        trace=None if tracing is None else tracing.tell,
+    )
+    return app
+
+
+def _add_routes(
+    app: FastAPI,
+    *,
+    calls: Calls,
+    local: LocalCalls,
+    monitor: Monitor,
+    admin: Admin,
+    picture: Handler,
+    remove: Handler,
+) -> None:
+    """Every documented path, with who answers there and what is documented of it."""
     for path, call, documentation in (
         ("/api/v1/face/measure", calls.measure, openapi_calls.MEASURE),
         ("/api/v1/face/masks", calls.masks, openapi_calls.MASKS),
@@ -147,34 +174,37 @@ def create_app(
         ("/admin/pool", admin.pool, openapi_admin.POOL),
         ("/admin/stats", admin.stats, openapi_stats.STATS),
         ("/metrics", admin.metrics, openapi_stats.METRICS),
-        (f"{serve.PATH}{{name}}", serve.Pictures(store).picture, openapi.PICTURE),
+        (f"{serve.PATH}{{name}}", picture, openapi.PICTURE),
     ):
         app.add_api_route(path, handler, methods=["GET"], **documentation)
         app.add_route(path, handler, methods=["HEAD"], include_in_schema=False)
-    remove = removal.Removal(store, gate.judge_admin).remove
     app.add_api_route(removal.PATH, remove, methods=["DELETE"], **openapi_images.REMOVAL)
-    console = Console(in_force, monitor, pool=admin.describe_pool, recent=recent, stats=stats, gate=gate)
-    for method, path, respond in console.routes():
-        app.add_route(path, respond, methods=[method], include_in_schema=False)
-    app.add_middleware(
-        ApiExchanges,
-        request_log=request_log,
-        recent=recent,
-        stats=stats,
-        room=room,
-        admit=access.admit,
-        calls=_plain_calls(app),
-        trace=None if tracing is None else tracing.tell,
-    )
-    return app
+
+
+class _Closable(Protocol):
+    """A part of the application."""
+
+    def close(self) -> Awaitable[None] | None:
+        """End it."""
 
 
 @asynccontextmanager
-async def _background(*work: Coroutine[None, None, None]) -> AsyncIterator[None]:
-    """Inside, all of it runs; none of it ends by itself."""
-    tasks = [asyncio.create_task(each) for each in work]
-    yield
-    for task in tasks:
+async def _closing(part: _Closable) -> AsyncIterator[None]:
+    """It is closed at the end; an error has the one before as its context, which a stack's own callbacks would lose."""
+    try:
+        yield
+    finally:
+        if (closing := part.close()) is not None:
+            await closing
+
+
+@asynccontextmanager
+async def _background(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    """Inside, it runs; it does not end by itself."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task

@@ -16,7 +16,6 @@ from torch.nn import functional
 from vision.types import LABEL_COUNT
 
 INPUT_SIDE_PX = 512
-STRIDE_PX = 8
 TRAINING_ONLY = ("conv_out16.", "conv_out32.")
 """Prefixes of parameters in the weight file that this network has no use for."""
 

@@ -33,7 +33,6 @@ TOTAL = "_total"
 WANTED = frozenset(
     {RUNNING, WAITING, SWAPPED, STEPS, *CACHE_FILLS, *(n + t for n in (GENERATED, PROMPTED) for t in ("", TOTAL))}
 )
-START_TIME = "process_start_time_seconds"
 ENGINE_LABEL = "engine"
 NOBODY = "1000000"
 """No server has so many engines."""
