@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -50,6 +51,7 @@ def test_sources_are_whole_and_a_second_build_gives_the_same(clone: Path, tmp_pa
     files = {each.name for each in (clone / "dist").iterdir()}
     assert {line.split()[1] for line in sums.splitlines()} | {"SHA256SUMS"} == files
     assert all(VERSION in name for name in files - {"SHA256SUMS"})
+    assert json.loads((clone / "dist" / f"hairmesh-{VERSION}.openapi.json").read_text())["info"]["version"] == VERSION
     with tarfile.open(clone / "dist" / f"hairmesh-{VERSION}.tar.gz") as archive:
         sources = {name.partition("/")[2] for name in archive.getnames()}
     tree = subprocess.run(["git", "ls-tree", "-rz", "--name-only", "HEAD"], cwd=clone, capture_output=True, check=True)
