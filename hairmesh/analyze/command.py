@@ -64,8 +64,9 @@ def analyze(  # noqa: PLR0917
 
     For `faces/anna.jpg` and the call `measure`: `anna.jpg.measure.json` and `anna.jpg.measure.annotated.png`, in the
     folder `faces` below `--out`. Run it again and it goes on: what is done for this very photo with these parameters
-    stays, the rest is asked for, also what failed. A busy service is waited for as it says; one that is not there for
-    `--wait` seconds, and then the run ends.
+    stays, the rest is asked for, also what failed. Answers to other parameters are kept: another `--out` is for those,
+    `--again` replaces them. A busy service is waited for as it says; one that is not there for `--wait` seconds, and
+    then the run ends. Photos are sent as they are: those above the service's limit (2 MiB by default) fail.
 
     Exit status: 0 all photos are done, 1 some are not (the last lines say which and why), 64 wrong usage, 130 after
     Ctrl-C.

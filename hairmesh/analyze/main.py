@@ -16,7 +16,7 @@ from hairmesh.analyze.contact import Contact, find_edge
 from hairmesh.analyze.options import CallName, Options, UsageError
 from hairmesh.analyze.photos import Photo, find
 from hairmesh.analyze.records import Records, sha256_of
-from hairmesh.analyze.run import Ask, EndedError, Outcome, Run
+from hairmesh.analyze.run import GOES_ON, Ask, EndedError, Outcome, Run
 from hairmesh.analyze.show import Shown, summary
 from hairmesh.client import Answer, AsyncClient
 from hairmesh.client.options import (
@@ -47,7 +47,7 @@ SLOW = frozenset({"styles", "grow"})
 
 
 def run(options: Options) -> int:
-    """Do it; the exit status."""
+    """Run `hairmesh analyze`; the exit status."""
     try:
         analysis = planned(options)
     except (UsageError, OSError, ValueError) as error:
@@ -57,7 +57,10 @@ def run(options: Options) -> int:
 
 
 def planned(options: Options) -> Analysis:
-    """Raises `UsageError`, `ValueError`, `OSError` for what will not do."""
+    """The run, with everything checked that can be checked before a photo is sent.
+
+    Raises `UsageError`, `ValueError`, `OSError`.
+    """
     contact, wanted = find_edge(options), parameters(options)
     asked = {name: str(value) for name, value in wanted.items()}
     if options.mask:
@@ -65,11 +68,26 @@ def planned(options: Options) -> Analysis:
     photos = find(options.photos, options.out, recursive=options.recursive)
     if not photos:
         raise UsageError("there are no photos in what was given; --recursive looks into folders inside it")
-    return Analysis(options, contact, wanted, Records(options.out, options.call, asked), photos)
+    records = Records(options.out, options.call, asked)
+    if not options.again:
+        keep_answers_of_other_parameters(photos, records)
+    return Analysis(options, contact, wanted, records, photos)
+
+
+def keep_answers_of_other_parameters(photos: Sequence[Photo], records: Records) -> None:
+    """Raises `UsageError` where answers lie that this run would replace, though nobody has asked for that."""
+    others = [(photo, told) for photo in photos if (told := records.asked_otherwise(photo)) is not None]
+    if others:
+        photo, told = others[0]
+        count = f"{len(others)} answer{'s' * (len(others) != 1)}"
+        raise UsageError(
+            f"{count} of other parameters would be lost, such as {printable(str(records.path(photo)))} "
+            f"({printable(told)}): another --out keeps both, --again replaces what lies there"
+        )
 
 
 class Analysis:
-    """Everything that was asked for, checked."""
+    """One run of the command."""
 
     def __init__(
         self,
@@ -87,10 +105,12 @@ class Analysis:
         self.outcome = Outcome()
 
     def run(self) -> int:
-        """Do it; the exit status."""
+        """Send the photos, and say what has become of them; the exit status."""
         try:
             asyncio.run(self.work())
-        except (EndedError, OSError) as error:
+        except EndedError as error:
+            return self.finish(SOME_FAILED, str(error), error.to_do)
+        except OSError as error:
             return self.finish(SOME_FAILED, str(error))
         except KeyboardInterrupt:
             return self.finish(128 + signal.SIGINT, "stopped")
@@ -110,8 +130,8 @@ class Analysis:
                 self.outcome = running.outcome
                 await running.all(self._photos, options.concurrency)
 
-    def finish(self, status: int, ended: str | None = None) -> int:
-        """Say what has become of it; `status`. `ended`: why it went no further."""
+    def finish(self, status: int, ended: str | None = None, to_do: str = GOES_ON) -> int:
+        """Say what has become of the photos; `status`. `ended`: why the run went no further; `to_do`: what is next."""
         try:
             self._records.write_failures([failure.as_json() for failure in self.outcome.failures])
         except OSError as error:  # a full disk, of which the run may have died
@@ -119,7 +139,7 @@ class Analysis:
         for line in summary(self.outcome, len(self._photos), self._records):
             _say(line)
         if ended is not None:
-            _say(f"analyze: {printable(ended)}. The same command goes on from here.")
+            _say(f"analyze: {printable(ended)}. {to_do}")
         return status
 
     def _ask(self) -> Ask:
@@ -149,7 +169,7 @@ def parameters(options: Options) -> dict[str, object]:
 
 
 def _language(environment: Mapping[str, str]) -> str:
-    """The terminal's, of the two there are."""
+    """The terminal's language where the service has it, else English."""
     said = next((environment[name] for name in ("LC_ALL", "LC_MESSAGES", "LANG") if environment.get(name)), "")
     return "zh" if said.startswith("zh") else "en"
 

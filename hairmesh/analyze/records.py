@@ -1,4 +1,4 @@
-"""What comes back, as files: one JSON record per photo, its pictures beside it, and a list of what failed.
+"""What comes back, as files: one JSON record for each photo, its pictures beside it, and a list of what failed.
 
 The record is written last. Where it is, everything it names is there too, and whole.
 """
@@ -30,7 +30,7 @@ def sha256_of(path: Path) -> str:
 
 
 class Records:
-    """Those of one call in one output folder."""
+    """The records of one call in one output folder."""
 
     def __init__(self, out: Path, call: str, asked: Mapping[str, str]) -> None:
         """`asked`: the parameters, as the record tells them."""
@@ -64,8 +64,8 @@ class Records:
 
     def write(
         self, photo: Photo, sha256: str, request_id: str, answer: Mapping[str, Any], pictures: Mapping[str, Path]
-    ) -> Record:
-        """Write the record; pictures of a former one that it does not name are removed."""
+    ) -> tuple[Record, bool]:
+        """Write the record; it, and whether it took the place of an earlier one, whose other pictures are removed."""
         former = self._read(photo)
         record: Record = {
             "photo": str(photo.path),
@@ -81,7 +81,18 @@ class Records:
         for name in former["pictures"] if former else ():
             if name not in pictures:
                 self.picture(photo, name).unlink(missing_ok=True)
-        return record
+        return record, former is not None
+
+    def asked_otherwise(self, photo: Photo) -> str | None:
+        """How the parameters of the answer that lies there differ from these; None where they do not, or none lies."""
+        record = self._read(photo)
+        if record is None:
+            return None
+        former = record.get("asked")
+        former = former if isinstance(former, dict) else {}
+        names = [name for name in sorted({*former, *self._asked}) if former.get(name) != self._asked.get(name)]
+        values = ((name, former.get(name, "not given"), self._asked.get(name, "not given")) for name in names)
+        return "; ".join(f"{name}: {there} there, {here} here" for name, there, here in values) or None
 
     def write_failures(self, failures: Sequence[Mapping[str, Any]]) -> None:
         """What failed in this run; no file when nothing did."""

@@ -1,15 +1,17 @@
-"""The run: photos in, files out, so many at once. What concerns one photo is its failure; what concerns all ends it."""
+"""The run: photos in, files out, several at once. A photo that is refused has failed; what would meet every photo ends
+the run.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from hairmesh.analyze.options import KEY_VARIABLE
 from hairmesh.analyze.photos import Photo
 from hairmesh.analyze.records import Record, Records, sha256_of
 from hairmesh.client import (
@@ -29,20 +31,29 @@ from hairmesh.client import (
 from hairmesh.client.errors import Again, again
 from hairmesh.client.options import OnProgress, OnWait
 
-NO_USE_GOING_ON = (
-    UnauthorizedError,
-    ParameterError,
-    OutOfOrderError,
-    UntrustedError,
-    NotAnEnvelopeError,
-)
-"""What every other photo would meet too. A region is an exception: it may fit the next photo."""
+GOES_ON = "The same command goes on from here."
+TO_DO: Mapping[type[HairMeshError], str] = {
+    UnauthorizedError: f"Give a key that the edge knows with --api-key-file, or in {KEY_VARIABLE}.",
+    ParameterError: "The same command fails again: --set and --mask say what is sent with each photo.",
+    OutOfOrderError: f"Its operator has to do something first. {GOES_ON}",
+    UntrustedError: "Where the edge has an authority of its own, --ca names its PEM file.",
+    NotAnEnvelopeError: "Is --url the address of an edge?",
+}
+"""What every other photo would meet too, and what is to be done first. A region is an exception: it may fit the next
+photo."""
 NOBODY_THERE = frozenset({Again.NO_EDGE, Again.PERHAPS_NO_EDGE})
-"""So would an edge that was waited for in vain."""
+"""After these the edge was waited for in vain: the other photos would find none either."""
 
 
 class EndedError(Exception):
-    """The rest of the photos were not tried: it would be of no use."""
+    """The rest of the photos were not tried: it would be of no use.
+
+    `to_do`: what has to be done before the next run.
+    """
+
+    def __init__(self, message: str, to_do: str) -> None:
+        super().__init__(message)
+        self.to_do = to_do
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +85,8 @@ class Outcome:
     """What has become of the photos so far."""
 
     answered: list[Photo] = field(default_factory=list)
+    replaced: int = 0
+    """How many of these in place of an earlier answer."""
     done_before: list[Photo] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
 
@@ -82,29 +95,29 @@ class Show(Protocol):
     """Is told what happens."""
 
     def begins(self, photo: Photo) -> None:
-        """It is looked at."""
+        """A photo is looked at."""
 
     def progress(self, photo: Photo, news: Queued | Progress) -> None:
-        """How far its slow call is."""
+        """How far a photo's slow call is."""
 
     def waits(self, photo: Photo, error: HairMeshError, pause_s: float) -> None:
-        """Its call is sent once more, later."""
+        """A photo's call is sent once more, after `pause_s`."""
 
     def gone(self) -> None:
         """The edge is not there, and is waited for. Told once until it has answered again."""
 
     def ends(self, photo: Photo) -> None:
-        """It is done, or has failed."""
+        """A photo is done, or has failed."""
 
     def line(self, content: Mapping[str, Any]) -> None:
-        """What it has become, for programs."""
+        """A photo's record or failure, for programs."""
 
 
 class Ask(Protocol):
     """One call with its parameters."""
 
     async def __call__(self, client: AsyncClient, photo: Path, on_wait: OnWait, on_progress: OnProgress) -> Answer[Any]:
-        """Its answer; raises `HairMeshError`, or `OSError` for the photo's file."""
+        """The answer for a photo; raises `HairMeshError`, or `OSError` for the photo's file."""
 
 
 class Run:
@@ -135,21 +148,22 @@ class Run:
     async def _some(self, left: Iterator[Photo]) -> None:
         for photo in left:
             self._show.begins(photo)
-            end: HairMeshError | None = None
+            end: EndedError | None = None
             try:
                 line = await self._one(photo)
             except HairMeshError as error:
                 line = self._failed(_failure(photo, error))
-                if _ends_all(error):
-                    end = error
+                if (to_do := _to_do(error)) is not None:
+                    end = EndedError(str(error), to_do)
+                    end.__cause__ = error
             finally:
                 self._show.ends(photo)
             self._show.line(line)
             if end is not None:
-                raise EndedError(_told(end)) from end
+                raise end
 
     async def _one(self, photo: Photo) -> Mapping[str, Any]:
-        """What the photo has become; raises `HairMeshError`, or `OSError` where results cannot be written."""
+        """The photo's record or failure; raises `HairMeshError`, or `OSError` where results cannot be written."""
         try:
             sha256 = await asyncio.to_thread(sha256_of, photo.path)
         except OSError as error:
@@ -169,8 +183,9 @@ class Run:
             name: await self._client.save_picture(url, self._records.picture(photo, name), on_wait=on_wait)
             for name, url in answer.pictures.items()
         }
-        record = self._records.write(photo, sha256, answer.request_id, answer.raw, pictures)
+        record, replaced = self._records.write(photo, sha256, answer.request_id, answer.raw, pictures)
         self.outcome.answered.append(photo)
+        self.outcome.replaced += replaced
         return record
 
     def _waits(self, photo: Photo, error: HairMeshError, pause_s: float) -> None:
@@ -184,22 +199,19 @@ class Run:
         return failure.as_json()
 
 
-def _ends_all(error: HairMeshError) -> bool:
-    """Whether the other photos need not be tried."""
-    met_by_all = isinstance(error, NO_USE_GOING_ON) and not isinstance(error, RegionError)
-    return met_by_all or again(error) in NOBODY_THERE
+def _to_do(error: HairMeshError) -> str | None:
+    """What has to be done before the other photos are tried; None where nothing has to be."""
+    if again(error) in NOBODY_THERE:
+        return GOES_ON
+    if isinstance(error, RegionError):
+        return None
+    return next((to_do for kind, to_do in TO_DO.items() if isinstance(error, kind)), None)
 
 
 def _failure(photo: Photo, error: HairMeshError) -> Failure:
     if isinstance(error, RefusedError):
         return Failure(photo.path, error.reason, error.message, error.advice, error.details, error.request_id)
     return Failure(photo.path, type(error).__name__.removesuffix("Error"), str(error))
-
-
-def _told(error: HairMeshError) -> str:
-    """What ends it, in words; of a wrong parameter which one, and what it may be."""
-    details = error.details if isinstance(error, RefusedError) else {}
-    return f"{error} {json.dumps(details, ensure_ascii=False)}" if details else str(error)
 
 
 def _unreadable(photo: Photo, error: OSError) -> Failure:

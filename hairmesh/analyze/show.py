@@ -21,7 +21,7 @@ from hairmesh.plain import printable
 LISTED = 20
 """Failures, and lines of results, in the summary: more stand in the files."""
 FEW = 3
-"""So many photos are told one by one."""
+"""Up to this many photos, the summary lists the files of each."""
 
 
 class Shown:
@@ -110,9 +110,12 @@ def summary(outcome: Outcome, total: int, records: Records) -> list[str]:
     }
     told = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
     lines = [f"{total} photo{'s' * (total != 1)}: {told}"]
+    if outcome.replaced:
+        lines.append(f"  {outcome.replaced} of the answers replaced an earlier one")
     for failure in sorted(outcome.failures, key=lambda each: each.photo)[:LISTED]:
-        said = f"{failure.photo}: {failure.reason}: {failure.message} {failure.advice or ''}"
-        lines.append(f"  {printable(said.rstrip())}")
+        details = as_json(failure.details).decode() if failure.details else ""
+        said = " ".join(filter(None, (failure.message, details, failure.advice)))
+        lines.append(f"  {printable(f'{failure.photo}: {failure.reason}: {said}')}")
     if len(outcome.failures) > LISTED:
         lines.append(f"  … and {len(outcome.failures) - LISTED} more in {records.failures}")
     if total <= FEW:

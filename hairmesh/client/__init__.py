@@ -8,11 +8,12 @@
         except PhotoError as error:
             print(error.message, error.advice)
         else:
-            print(answer.data.scale.mm_per_px)
+            if scale := answer.data.scale:
+                print(scale.mm_per_px)
             client.save_pictures(answer, "out")
 
-`AsyncClient` is the same with `await`. What each call takes stands in `options`, what it answers in `answers`, what it
-raises in `errors`, when it is sent once more in `patience`. `docs/client.md` is the page to begin with.
+`AsyncClient` is the same with `await`. The parameters of each call are in `options`, the answers in `answers`, the
+exceptions in `errors`, and when a call is sent once more in `patience`. `docs/client.md` is the page to begin with.
 """
 
 from hairmesh.client.aio import AsyncClient

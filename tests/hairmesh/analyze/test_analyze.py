@@ -156,14 +156,40 @@ async def test_what_is_done_is_done_for_that_photo_with_those_parameters(desk: D
     (desk.folder / "out/analysis/faces/berta/front.jpg.measure.annotated.png").unlink()
     assert await desk.analyse() == (2, 1)
     assert await desk.analyse() == (0, 3)
-    with_scale = {"parameters": ["pupillary_distance_mm=63.5"]}
-    assert await desk.analyse(**with_scale) == (3, 0)
+    with_scale: dict[str, Any] = {"parameters": ["pupillary_distance_mm=63.5"]}
+    assert await desk.analyse(**with_scale, again=True) == (3, 0)
     assert desk.mesh.request.pupillary_distance_mm == 63.5
     assert await desk.analyse(**with_scale, again=True) == (3, 0)
-    assert await desk.analyse(**with_scale, language="zh") == (3, 0)
+    assert await desk.analyse(**with_scale) == (0, 3)
     for damaged in ("{", "[]", '{"pictures": 5}'):
         (desk.folder / "out/analysis/faces/anna/front.jpg.measure.json").write_text(damaged)
-        assert await desk.analyse(**with_scale, language="zh") == (1, 2)
+        assert await desk.analyse(**with_scale) == (1, 2)
+
+
+async def test_answers_to_other_parameters_stay_unless_it_is_said(
+    desk: Desk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    desk.mesh.dislikes = b""
+    assert await desk.analyse(photos=[Path("faces/anna")]) == (1, 0)
+    before = {name: (desk.folder / "out/analysis" / name).read_bytes() for name in desk.files()}
+    desk.mesh.calls.clear()
+    other = replace(OPTIONS, url=desk.url, parameters=["pupillary_distance_mm=63.5"])
+    assert main.run(other) == 64
+    assert capsys.readouterr().err == (
+        "analyze: 1 answer of other parameters would be lost, such as out/analysis/faces/anna/front.jpg.measure.json "
+        "(pupillary_distance_mm: not given there, 63.5 here): another --out keeps both, --again replaces what lies "
+        "there\n"
+    )
+    assert main.run(replace(OPTIONS, url=desk.url, language="zh")) == 64
+    assert "lang: en there, zh here" in capsys.readouterr().err
+    assert desk.mesh.calls == []
+    assert {name: (desk.folder / "out/analysis" / name).read_bytes() for name in desk.files()} == before
+    assert await desk.analyse(parameters=other.parameters, out=Path("out/second")) == (3, 0)
+    analysis = main.planned(replace(other, again=True))
+    await analysis.work()
+    assert analysis.finish(0) == 0
+    said = "3 photos: 3 answered\n  1 of the answers replaced an earlier one\n"
+    assert capsys.readouterr().err.startswith(said)
 
 
 async def test_pictures_of_a_former_answer_do_not_stay_beside_another(desk: Desk) -> None:
@@ -177,7 +203,7 @@ async def test_pictures_of_a_former_answer_do_not_stay_beside_another(desk: Desk
     await desk.analyse(call="styles", parameters=["styles=m"], photos=[Path("faces/nobody.jpg")])
     assert desk.files() == {f"faces/nobody.jpg.styles.{end}" for end in ("json", "m.png", "m_grown.png")}
     grow("bell")
-    await desk.analyse(call="styles", parameters=["styles=bell"], photos=[Path("faces/nobody.jpg")])
+    await desk.analyse(call="styles", parameters=["styles=bell"], photos=[Path("faces/nobody.jpg")], again=True)
     assert desk.files() == {f"faces/nobody.jpg.styles.{end}" for end in ("json", "bell.png", "bell_grown.png")}
 
 
@@ -237,8 +263,9 @@ async def test_an_edge_that_does_not_come_ends_it(desk: Desk, capsys: pytest.Cap
         nobody.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
         for wait_s, lines in ((0.0, 0), (1.0, 1)):
-            with pytest.raises(EndedError, match="not reachable"):
+            with pytest.raises(EndedError, match="not reachable") as caught:
                 await desk.analyse(url=url, wait_s=wait_s)
+            assert caught.value.to_do == "The same command goes on from here."
             assert capsys.readouterr().err.count("waiting for it, up to 1 s") == lines
 
 
@@ -250,7 +277,9 @@ async def test_the_photo_that_met_the_end_has_failed_and_the_others_were_not_tri
     counted, failed, ended = said.decode().splitlines()
     assert counted == "3 photos: 1 failed, 2 not tried"
     assert failed.startswith("  faces/nobody.jpg: INVALID_PARAMETER: ")
-    assert ended.startswith("analyze: ")
+    assert ended.startswith("analyze: A parameter is invalid. (INVALID_PARAMETER, request ")
+    assert '{"field": "pupillary_distance_mm"' in ended
+    assert ended.endswith("}. The same command fails again: --set and --mask say what is sent with each photo.")
     (line,) = map(json.loads, out.splitlines())
     assert json.loads((desk.folder / "out/analysis/failures.measure.json").read_text()) == [line]
 
@@ -265,6 +294,17 @@ async def test_names_of_any_bytes(desk: Desk, capsysbinary: pytest.CaptureFixtur
     assert len(lines) == 8
     assert f"faces/{name}" in {json.loads(line)["photo"] for line in lines}
     assert "安".encode() in out
+
+
+async def test_a_photo_as_a_camera_makes_it_is_told_the_limit(desk: Desk) -> None:
+    (desk.folder / "faces/large.jpg").write_bytes(ANNA + bytes(2 * 1024 * 1024))
+    process = await desk.start()
+    async with asyncio.timeout(PATIENCE_S):
+        _, said = await process.communicate()
+    (line,) = (line for line in said.decode().splitlines() if "large" in line)
+    assert line.startswith("  faces/large.jpg: BODY_TOO_LARGE: The request is too large. {")
+    assert '"max_bytes": 2097152' in line
+    assert line.endswith("Compress the picture or scale it down before uploading it.")
 
 
 async def test_results_that_cannot_be_written_end_it(desk: Desk) -> None:
@@ -318,8 +358,10 @@ async def test_a_key_from_a_file_or_the_environment(desk: Desk, monkeypatch: pyt
     keys = [{"name": "ours", "sha256": hashlib.sha256(key.encode()).hexdigest()}]
     async with serving(desk.folder / "keyed", desk.mesh, api_keys=keys) as rest:
         asker = Desk(desk.folder, rest, desk.mesh)
-        with pytest.raises(EndedError, match="UNAUTHORIZED"):
+        with pytest.raises(EndedError, match="UNAUTHORIZED") as caught:
             await asker.analyse()
+        assert "--api-key-file" in caught.value.to_do
+        assert "goes on" not in caught.value.to_do
         assert await asker.analyse(api_key_file=Path("key")) == (2, 0)
         monkeypatch.setenv("HAIRMESH_API_KEY", key)
         assert await asker.analyse(again=True) == (2, 0)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
+from PIL.ExifTags import Base
 
 from edge import errors as edge_errors
 from hairmesh import client
@@ -46,6 +49,9 @@ async def rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 async def test_its_code_runs(rest: Rest, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     url = f"http://127.0.0.1:{rest.port}"
+    on_its_side = Image.Exif()
+    on_its_side[Base.Orientation] = 6
+    Image.new("RGB", (4000, 3000)).save(tmp_path / "faces/large.jpg", exif=on_its_side)
 
     def run() -> None:
         names: dict[str, Any] = {"__name__": "page", "ADMIN_TOKEN": ADMIN_TOKEN, "key": "any"}
@@ -58,8 +64,19 @@ async def test_its_code_runs(rest: Rest, tmp_path: Path, capsys: pytest.CaptureF
     assert "{'annotated': PosixPath('out/annotated.png')}" in said
     assert (tmp_path / "out/annotated.png").is_file()
     assert "{'hair': 'http" in said
+    with Image.open(tmp_path / "small/large.jpg") as small:
+        assert (small.size, dict(small.getexif())) == ((1536, 2048), {})
     assert "no answer" not in said
     assert said.endswith("\n1\n1.0\n")  # pictures removed; the scale in the package's own example
+
+
+def test_its_code_is_typed(tmp_path: Path) -> None:
+    """As one program, for a type checker that is as strict as it can be."""
+    given = 'ADMIN_TOKEN = "token"\nkey = "key"\n'
+    (tmp_path / "page.py").write_text("\n".join([given, *blocks("python"), in_the_package()]))
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", f"--cache-dir={tmp_path}", "page.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 async def test_its_commands_run(rest: Rest, tmp_path: Path) -> None:
