@@ -32,19 +32,16 @@ TYPED: Mapping[str, str] = {
     "docs/stubs.md": "tests/protos/test_stubs.py",
 }
 """By page: the test that runs its blocks marked `sh`."""
+TYPED_BOOTED: Mapping[str, str] = dict.fromkeys(
+    ("docs/install.md", "docs/one-machine.md"), "tests/deploy/test_systemd_booted.py"
+)
+"""By page: the test that runs its blocks marked `console` too, where systemd has booted."""
 UNTYPED: Mapping[tuple[str, str], str] = {
     (
         "docs/kubernetes.md",
         "kubectl label ",
     ): "wants a cluster; tests/deploy/test_kubernetes_page.py compares the labels with the rules",
     ("docs/kubernetes.md", "kubectl --namespace hairmesh port-forward"): "wants a cluster",
-    ("docs/one-machine.md", "systemctl daemon-reload"): "wants systemd as process 1",
-    (
-        "docs/one-machine.md",
-        "install -m 644 deploy/nginx/",
-    ): "changes this machine; tests/deploy/test_nginx.py runs the site",
-    ("docs/one-machine.md", "/opt/hairmesh/VERSION/"): "wants systemd as process 1",
-    ("docs/install.md", "systemctl restart "): "wants systemd as process 1",
 }
 """By page and beginning of the block: why no test types it."""
 PAGES = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "protos").glob("*.md")})
@@ -70,12 +67,17 @@ def test_every_block_is_typed_by_a_test_or_has_a_reason(page: str) -> None:
         if language not in SHELL:
             continue
         excused = [key for key in UNTYPED if key[0] == page and text.strip().startswith(key[1])]
-        assert len(excused) == 1 or (language != "console" and page in TYPED), f"who types this?\n{text}"
+        assert len(excused) == 1 or page in (TYPED_BOOTED if language == "console" else TYPED), (
+            f"who types this?\n{text}"
+        )
 
 
 def test_the_lists_name_what_there_is() -> None:
     for page, test in TYPED.items():
         assert Path(page).name.removesuffix(".md") in (ROOT / test).read_text() or page == "docs/operations.md", test
+    for page, test in TYPED_BOOTED.items():
+        for begins in (" ".join(text.split()[:2]) for language, text in fenced(page) if language == "console"):
+            assert f'"{begins}' in (ROOT / test).read_text(), (page, begins)
     for page, begins in UNTYPED:
         assert any(text.strip().startswith(begins) for _, text in fenced(page)), (page, begins)
 

@@ -63,12 +63,12 @@ def test_sources_are_whole_and_a_second_build_gives_the_same(clone: Path, tmp_pa
 
 def test_installing_with_and_without_internet_and_back(clone: Path, tmp_path: Path) -> None:
     """An edge, which is small; the models are already where they would be fetched to."""
-    names, online, models, wheelhouse, offline, back = blocks("install.md")
+    names, online, link, models, wheelhouse, offline, back = blocks("install.md")
     names = f"VERSION={VERSION}\nHOUSE={tmp_path}/house\nEXTRAS=edge"
     dist = tmp_path / "dist"
     shutil.copytree(clone / "dist", dist)
     shutil.copytree(default_cache_dir(), dist / "models")
-    assert as_typed(names, online, folder=dist).splitlines()[-1] == VERSION
+    assert as_typed(names, online, link, folder=dist).splitlines()[-1] == VERSION
     as_typed(models, folder=dist, PATH=f"{BIN}:/usr/bin:/bin")
     as_typed(names, wheelhouse, folder=dist)
 
@@ -76,7 +76,7 @@ def test_installing_with_and_without_internet_and_back(clone: Path, tmp_path: Pa
     nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_NO_CACHE_DIR": "1"}
     (tmp_path / "there").mkdir()
     shutil.copytree(dist / "wheelhouse", tmp_path / "there" / "wheelhouse")
-    assert as_typed(names, offline, folder=tmp_path / "there", **nowhere).splitlines()[-1] == VERSION
+    assert as_typed(names, offline, link, folder=tmp_path / "there", **nowhere).splitlines()[-1] == VERSION
     example = (ROOT / "edge_config.example.json").read_text()
     (tmp_path / "there" / "edge_config.json").write_text(example.replace("change-me", "our-own-secret"))
     as_typed(names, back, folder=tmp_path / "there")
