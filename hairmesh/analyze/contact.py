@@ -1,4 +1,4 @@
-"""Which edge is asked, and with what."""
+"""Which edge is asked, with which key and which trust."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Contact:
     authority: Path | None
 
     def client(self, timeout_s: float, wait_s: float) -> AsyncClient:
-        """`wait_s`: how long the edge is waited for while it is not there.
+        """A client of this edge. `wait_s`: how long it waits for an edge that cannot be reached.
 
-        Raises `ValueError` for an address that will not do, `OSError` for a file of authorities that will not.
+        Raises `ValueError` for an address or a key that cannot be used, `OSError` for such a file of authorities.
         """
         return AsyncClient(
             self.url, timeout_s=timeout_s, api_key=self.api_key, authority=self.authority, unreachable_s=wait_s
@@ -34,9 +34,10 @@ class Contact:
 
 
 def find_edge(options: Options) -> Contact:
-    """Put together from what is given, the environment, and the running `hairmesh serve`.
+    """The edge, by the options, the environment, and the running `hairmesh serve`.
 
-    Raises `UsageError`, and what `Contact.client` raises. Photos go over no network in plain text unless it is allowed.
+    Raises `UsageError`, and what `Contact.client` raises. Photos are sent over a network in plain text only where
+    `--insecure` allows it.
     """
     local = _local_service()
     url = options.url or local.get("url")
@@ -51,7 +52,7 @@ def find_edge(options: Options) -> Contact:
 
 
 def _local_service() -> dict[str, str]:
-    """What `hairmesh serve` tells; nothing where none runs here."""
+    """What `hairmesh serve` has written about itself; empty where it does not run here."""
     try:
         said = json.loads(SERVE.read_bytes())
     except (FileNotFoundError, ValueError):

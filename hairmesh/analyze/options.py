@@ -1,4 +1,4 @@
-"""What is asked for on the command line, before anything is looked at."""
+"""The options of the command line, as they were given."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KEY_VARIABLE = "HAIRMESH_API_KEY"
 
 
 class UsageError(Exception):
-    """Nothing was sent: what is asked for cannot be done."""
+    """The command cannot be carried out as it was given; nothing was sent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Which photos are meant, and where what comes back for each will lie."""
+"""Which photos are sent, and where the answer to each is written."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hairmesh.analyze.options import UsageError
 SUFFIXES = frozenset(
     {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".tif", ".tiff", ".heic", ".heif", ".hif"}
 )
-"""What is taken for a photo inside a folder; a file that is named is always taken."""
+"""Names of files in a folder that are taken for photos. A file given by its name is always taken."""
 
 Identity = tuple[int, int]
-"""Device and number: the same file or folder, by whatever name."""
+"""Device and inode: the same for all names of one file or folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +23,15 @@ class Photo:
     """One photo."""
 
     path: Path
-    """As given, or as found below a folder that was given."""
+    """As given on the command line, or as found below a folder given there."""
     place: Path
-    """Relative to the output folder: what comes back begins with this name."""
+    """Relative to the output folder: the names of the record and the pictures begin with this path."""
 
 
 def find(given: Iterable[Path], out: Path, *, recursive: bool) -> list[Photo]:
-    """Every photo once, in order; raises `UsageError` where two would lie in one place, `OSError` for a folder.
+    """Every photo once, in order.
+
+    Raises `UsageError` where the answers to two would be one file, `OSError` for a folder that cannot be read.
 
     Links are followed, and nothing is taken twice: a file with two names counts by the first. Hidden files and folders
     are passed over, and so is the output folder: its pictures are no photos.
@@ -41,7 +43,9 @@ def find(given: Iterable[Path], out: Path, *, recursive: bool) -> list[Photo]:
             photo = Photo(found, place(found))
             other = photos.setdefault(photo.place, photo)
             if other is not photo:
-                raise UsageError(f"{found} and {other.path} would lie in one place: give another --out to one of them")
+                raise UsageError(
+                    f"{found} and {other.path} would have their answers in one place: give another --out to one of them"
+                )
     return list(photos.values())
 
 
@@ -53,7 +57,7 @@ def place(photo: Path) -> Path:
 
 
 class _Walk:
-    """Remembers what was seen."""
+    """Walks through folders, and remembers which files and folders it has met."""
 
     def __init__(self, out: Path, *, recursive: bool) -> None:
         self._recursive = recursive

@@ -18,11 +18,11 @@ from hairmesh.client.files import saved_whole
 
 Record = Mapping[str, Any]
 PRIVATE = 0o700
-"""Mode of the folders made: pictures of faces, and numbers about them."""
+"""Mode of new folders: they hold pictures and measurements of faces."""
 
 
 def sha256_of(path: Path) -> str:
-    """The photo's fingerprint, read in pieces. Raises `OSError`, for a pipe too: it could be read only once."""
+    """SHA-256 of the photo's bytes. Raises `OSError`, also for a pipe, which could be read only once."""
     if path.exists() and not path.is_file():
         raise OSError(errno.EINVAL, "is no regular file")
     with path.open("rb") as file:
@@ -40,7 +40,7 @@ class Records:
         self.failures = out / f"failures.{call}.json"
 
     def done(self, photo: Photo, sha256: str) -> Record | None:
-        """The record, where this very photo has been answered with these parameters."""
+        """The record of these bytes and these parameters, with all of its pictures; None where there is none."""
         record = self._read(photo)
         if record is None or (record.get("photo_sha256"), record.get("asked")) != (sha256, self._asked):
             return None

@@ -1,4 +1,4 @@
-"""What people see: a bar while it runs in a terminal, a summary at the end. Nothing of it goes to standard output."""
+"""What people see on standard error: a bar while the run lasts, in a terminal, and a summary at its end."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ FEW = 3
 
 
 class Shown:
-    """A bar for all photos, and a line for each that is under way, where somebody looks at a terminal.
+    """In a terminal, a bar for all photos and a line for each that is under way.
 
-    Everybody gets the line that the edge is waited for: who does not see the bar would see nothing for a minute.
+    The line that the edge is waited for is printed everywhere: without a terminal there would be silence for a minute.
     """
 
     def __init__(self, console: Console, total: int, waiting: str, *, as_json: bool) -> None:
-        """`waiting`: that line."""
+        """`waiting`: the line that the edge is waited for."""
         self._console = console
         self._waiting = waiting
         self._as_json = as_json
@@ -125,7 +125,7 @@ def summary(outcome: Outcome, total: int, records: Records) -> list[str]:
 
 
 def files(photo: Photo, records: Records) -> list[str]:
-    """What lies there for a photo."""
+    """The record and the pictures of a photo."""
     record = records.path(photo)
     pictures = json.loads(record.read_bytes())["pictures"]
     return [str(record), *(str(record.with_name(name)) for name in pictures.values())]

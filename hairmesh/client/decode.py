@@ -19,7 +19,7 @@ class UnexpectedAnswerError(HairMeshError):
 
 
 def decode(kind: type[T], data: object) -> T:
-    """`data` as one of the answers; fields that it has beside them are passed over.
+    """`data` as an instance of `kind`; fields that `kind` does not have are passed over.
 
     Raises `UnexpectedAnswerError` with the name of the field, never its value.
     """
@@ -31,7 +31,7 @@ def decode(kind: type[T], data: object) -> T:
 
 
 class _WrongError(Exception):
-    """What is wrong, and where; the place grows on the way up."""
+    """A value of the wrong type. `where` is the path of its field, which each enclosing object puts its name before."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
@@ -45,7 +45,7 @@ class _WrongError(Exception):
 
 @cache
 def _decoder(kind: Any) -> Decoder:
-    """How to decode one type; recursive ones do not occur."""
+    """The function that decodes one type. No type of `answers` contains itself."""
     if kind in _PLAIN:
         return _PLAIN[kind]
     origin, arguments = get_origin(kind), get_args(kind)

@@ -49,7 +49,7 @@ class UnreachableError(TransportError):
 
 
 class GatewayError(UnreachableError):
-    """A proxy in front has no answer of an edge: none is there, or it ended with the call. Few proxies say which."""
+    """A proxy answered 502 or 503 by itself: it reached no edge, or its edge ended during the call."""
 
 
 class UntrustedError(TransportError):
@@ -57,7 +57,7 @@ class UntrustedError(TransportError):
 
 
 class TooLateError(TransportError):
-    """The patience given is over, or that of a proxy in front, and no answer is there."""
+    """No answer came within the time given, or within that of a proxy in front."""
 
 
 class PictureError(HairMeshError):
@@ -71,7 +71,7 @@ class PictureError(HairMeshError):
 
 
 class RefusedError(HairMeshError):
-    """The service refuses. Its text is for people; programs look at the class, or at `reason`."""
+    """The service refuses the request. Its text is for people; programs look at the class, or at `reason`."""
 
     def __init__(self, answer: Envelope) -> None:
         # With the details: in a traceback, too, people see which parameter is wrong, or which limit was broken.
@@ -109,12 +109,12 @@ class RefusedError(HairMeshError):
 
     @property
     def request_id(self) -> str:
-        """By which the service's logs know it."""
+        """The request's id in the service's logs."""
         return self.answer.request_id
 
     @property
     def http_status(self) -> int:
-        """Of the answer."""
+        """HTTP status of the answer."""
         return self.answer.http_status
 
     @property
@@ -124,7 +124,7 @@ class RefusedError(HairMeshError):
 
 
 class PhotoError(RefusedError):
-    """This photo will not do."""
+    """Another photo is needed."""
 
 
 class NoFaceError(PhotoError):
@@ -148,23 +148,23 @@ class NotAPictureError(PhotoError):
 
 
 class UnclearPhotoError(PhotoError):
-    """1006: several faces, or what is needed is hidden."""
+    """1006: several faces, or a part of the face that the call needs is hidden."""
 
 
 class UnavailableError(RefusedError):
-    """1007: the service cannot, at present."""
+    """1007: the service cannot answer this call at present."""
 
 
 class BusyError(UnavailableError):
-    """No worker is free, or none is there, or no edge is: soon."""
+    """No worker is free, or no worker or edge is there: the call is sent again soon."""
 
 
 class DeadlineError(UnavailableError):
-    """It took longer than it might."""
+    """The call took longer than it was given."""
 
 
 class PictureStoreError(UnavailableError):
-    """Pictures of answers cannot be kept."""
+    """The answer's pictures could not be stored."""
 
 
 class OutOfOrderError(UnavailableError):
@@ -172,7 +172,7 @@ class OutOfOrderError(UnavailableError):
 
 
 class RequestError(RefusedError):
-    """1008: the request is wrong, and will stay so."""
+    """1008: the request is wrong; sent again it is refused again."""
 
 
 class ParameterError(RequestError):
@@ -180,7 +180,7 @@ class ParameterError(RequestError):
 
 
 class RegionError(ParameterError):
-    """The marked region, or its mask, will not do."""
+    """The marked region, or its mask, cannot be used."""
 
 
 class ProtocolError(RequestError):
@@ -196,24 +196,24 @@ class RateLimitedError(RequestError):
 
 
 class Again(Enum):
-    """Whether the same request is sent once more after such a failure; how often and when stands in `patience`."""
+    """Whether the same request is sent once more after a failure; `patience` has how often and when."""
 
     NEVER = auto()
     AS_TOLD = auto()
-    """Nothing is wrong with it, and time alone mends what is: after what `Retry-After` says."""
+    """Nothing is wrong with the request, and nobody works on it: after the time that `Retry-After` says."""
     UNKEPT = auto()
-    """The same, but that it was computed, and then its pictures could not be kept."""
+    """The request was computed, and its pictures could not be stored: after the time that `Retry-After` says."""
     NO_EDGE = auto()
-    """There is no edge, so that nobody has begun it."""
+    """No edge could be reached, so no edge has begun the request."""
     PERHAPS_NO_EDGE = auto()
-    """There is no edge, as it seems, and nobody says for certain that none has begun it."""
+    """A proxy seems to have reached no edge, but does not say whether one has begun the request."""
     LOST = auto()
-    """It was sent, and whoever had it is gone: perhaps by its doing."""
+    """The request was sent, and its edge ended: perhaps because of the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What becomes of one reason."""
+    """The exception for one reason, and whether the request is sent again."""
 
     error: type[RefusedError]
     again: Again = Again.NEVER
@@ -286,7 +286,7 @@ BY_CODE: Mapping[int, type[RefusedError]] = {
     1007: UnavailableError,
     1008: RequestError,
 }
-"""What a reason is that only a newer service knows."""
+"""The exception for a reason that this client does not know, from a newer service."""
 
 
 OF_A_PROXY: Mapping[int, type[TransportError]] = {
@@ -294,14 +294,13 @@ OF_A_PROXY: Mapping[int, type[TransportError]] = {
     503: GatewayError,
     504: TooLateError,
 }
-"""What a status means that comes without our envelope: no edge says it, but a proxy in front of one that starts anew or
-is gone."""
+"""The exception for an HTTP status without our envelope: a proxy answered by itself, its edge restarts or is gone."""
 NO_ANSWER: Mapping[type[HairMeshError], Again] = {
     TransportError: Again.LOST,
     UnreachableError: Again.NO_EDGE,
     GatewayError: Again.PERHAPS_NO_EDGE,
 }
-"""Where there was no answer; any other kind is final."""
+"""Whether a request without an answer is sent again; after any other kind of error it is not."""
 
 
 def refusal(answer: Envelope) -> RefusedError:
@@ -312,7 +311,7 @@ def refusal(answer: Envelope) -> RefusedError:
 
 
 def again(error: HairMeshError) -> Again:
-    """By the tables; after a newer service's reasons never."""
+    """Whether to send the request again, by the tables; never after a reason that this client does not know."""
     match error:
         case RefusedError():
             row = TABLE.get(error.reason)

@@ -1,4 +1,4 @@
-"""Files that are there whole, or not at all."""
+"""Files that are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import IO
 
 @contextmanager
 def saved_whole(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write; it gets its name at the end, and is removed when that does not come."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")  # its own, whoever else writes that file
+    """A file open for writing, which gets the name `path` when the block ends, and is removed when the block raises."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")  # two writers of one path do not share it
     try:
         with part.open("wb") as file:
             yield file

@@ -10,7 +10,8 @@ from hairmesh.client.envelope import HairMeshError, Progress, Queued
 from hairmesh.client.photo import Photo
 
 OnProgress = Callable[[Queued | Progress], None]
-"""Is told how far a slow call is, in the thread or on the loop that waits for it. What it raises ends the call."""
+"""Is told how far a slow call is, in the thread or on the loop that waits for it. What it raises ends the call, and
+reaches the caller as it is."""
 Sex = Literal["female", "male"]
 Height = Literal["low", "natural", "high"]
 LANGUAGES: tuple[str, ...] = ("zh", "en")
@@ -21,7 +22,7 @@ OnWait = Callable[[HairMeshError, float], None]
 
 
 class CommonOptions(TypedDict, total=False):
-    """Those of every call."""
+    """Parameters of every call."""
 
     lang: str
     """`zh` or `en`, of messages and of words in answers and pictures; default: Chinese."""
@@ -75,7 +76,7 @@ class MaskOptions(CommonOptions, total=False):
 
 
 class Handling(TypedDict, total=False):
-    """How one call is handled: nothing of it is a parameter."""
+    """How the client makes one call; the service is sent none of these as parameters."""
 
     timeout_s: float
     """The whole patience for this call, its waiting and its further tries included."""
@@ -85,7 +86,7 @@ class Handling(TypedDict, total=False):
 
 
 class SlowHandling(Handling, total=False):
-    """The same of a slow call."""
+    """`Handling` of a slow call."""
 
     on_progress: OnProgress
 
@@ -144,5 +145,8 @@ def form_fields(wanted: Mapping[str, object]) -> tuple[dict[str, str], dict[str,
 
 
 def language_header(fields: Mapping[str, str]) -> dict[str, str]:
-    """`lang` is said by header as well: messages follow that alone. One that is none is refused as a parameter."""
+    """The header for `lang`, which alone decides the language of messages.
+
+    None for a language that the service does not have: it refuses the parameter.
+    """
     return {"accept-language": fields["lang"]} if fields.get("lang") in LANGUAGES else {}

@@ -1,8 +1,8 @@
 """When a call is sent once more, and when it is given up. Pure: time and chance come from outside.
 
-Calls compute and leave nothing behind but pictures that age, so that each may be sent again. Two things speak against
-it: a photo that an edge has died of is not to be carried from edge to edge, and a slow call costs minutes of a GPU. So
-a call that was lost with its edge is sent once more, and a slow one only where nobody has computed it.
+A call leaves nothing at the service but pictures, which are removed by age, so it may be sent again. Two things speak
+against it: a photo that makes an edge die must not be sent to one edge after another, and a slow call costs minutes of
+a GPU. So a fast call that was lost with its edge is sent once more, and a slow one only where nobody has computed it.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from hairmesh.client.envelope import HairMeshError
 from hairmesh.client.errors import Again, again
 
 UNREACHABLE_S = 15.0
-"""How long an edge that is not there is waited for, where nobody says: a restart takes from 5 to 10 s."""
+"""How long to wait for an edge that cannot be reached, by default: a restart takes 5 to 10 s."""
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 4.0
-"""Between tries meanwhile: twice as long each time; longer where a proxy says so."""
+"""Between two tries while no edge can be reached: twice as long each time; longer where a proxy says so."""
 LOST_PAUSE_S = 0.5
 """Before the one further try of a call that was lost; longer where a proxy says so."""
 UNTOLD_S = 5.0
-"""Where the service says that it is busy, and not for how long."""
+"""The pause where the service is busy and does not say for how long."""
 JITTER = 0.1
 """Share of a pause by which it may be longer: those who were refused together do not come back together."""
 OF_SLOW_CALLS = frozenset({Again.AS_TOLD, Again.NO_EDGE})
-"""What a slow call is sent again after: nobody works on it, and nobody has done so in vain."""
+"""Failures after which a slow call is sent again: no worker has begun it."""
 
 
 class Patience:
-    """What is left of one call's time. Moments are those of one steady clock, in s."""
+    """How much of one call's time is left. Every `now_s` is read from the same monotonic clock, in s."""
 
     def __init__(self, total_s: float, now_s: float, *, unreachable_s: float = UNREACHABLE_S, slow: bool) -> None:
         self._deadline_s = now_s + total_s
@@ -36,7 +36,7 @@ class Patience:
         self._next_pause_s = FIRST_PAUSE_S
 
     def left_s(self, now_s: float) -> float:
-        """Until the deadline; negative beyond it."""
+        """Seconds until the deadline; negative after it."""
         return self._deadline_s - now_s
 
     def pause_s(self, error: HairMeshError, now_s: float, chance: float) -> float | None:
@@ -65,7 +65,7 @@ class Patience:
                 return None
 
     def _while_none_is_there_s(self, told_s: float, now_s: float) -> float | None:
-        """Counted from the first of the tries in a row that have found no edge."""
+        """The next pause while no edge can be reached; None once the tries in a row without an edge last too long."""
         if self._gone_since_s is None:
             self._gone_since_s = now_s
         pause_s = max(self._next_pause_s, told_s)

@@ -1,4 +1,4 @@
-"""Photos as callers have them, and as they are sent: as often as needed, in pieces, under no name of theirs."""
+"""Photos: the forms in which callers give them, and how they are sent: anew for every try, without a file's name."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 Photo = bytes | bytearray | memoryview | str | os.PathLike[str] | BinaryIO
-"""The bytes of a picture, where its file lies, or a file that is open for reading in binary mode: it is sent from its
-beginning, and stays open."""
+"""The bytes of a picture, the path of its file, or a file that is open for reading in binary mode: an open file is sent
+from its beginning, and stays open."""
 
 UPLOAD_NAME = "photo"
-"""What the service is told: a file's own name may be a patient's."""
+"""The file name that is sent for every photo: the real one may be a patient's name."""
 HEAD_BYTES = 32
 UNKNOWN_TYPE = "application/octet-stream"
 
@@ -29,23 +29,26 @@ _MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (4, b"ftypmif1", "image/heif"),
     (4, b"ftypmsf1", "image/heif"),
 )
-"""Offset, bytes there, media type: the formats of the contract."""
+"""Offset in the file, bytes at that offset, media type: the formats of the contract."""
 
 
 def media_type(head: bytes) -> str:
-    """By the first `HEAD_BYTES` bytes; the service looks for itself, and names what it does not read."""
+    """The media type of a photo by its first `HEAD_BYTES` bytes. The service does not rely on it."""
     return next((name for at, magic, name in _MAGIC if head[at:].startswith(magic)), UNKNOWN_TYPE)
 
 
 Part = tuple[str, bytes | BinaryIO, str]
-"""What httpx takes for a file: name, content, media type."""
+"""A file in a form, as httpx takes it: name, content, media type."""
 
 
 class Upload:
-    """One photo to be sent."""
+    """One photo, ready to be sent once for every try."""
 
     def __init__(self, photo: Photo) -> None:
-        """Raises `TypeError` for what is none. What cannot be read twice is read here."""
+        """Raises `TypeError` where `photo` is none of the kinds of `Photo`.
+
+        A file that cannot be wound back, such as a pipe, is read here: there may be several tries.
+        """
         self._source: bytes | Path | BinaryIO
         match photo:
             case bytes() | bytearray() | memoryview():
@@ -59,7 +62,7 @@ class Upload:
 
     @contextmanager
     def opened(self) -> Iterator[Part]:
-        """For one sending. Raises `OSError` where a file cannot be read, `TypeError` for one in text mode."""
+        """The photo for one try. Raises `OSError` for a file that cannot be read, `TypeError` for one in text mode."""
         if isinstance(self._source, bytes):
             yield _part(self._source[:HEAD_BYTES], self._source)
         elif isinstance(self._source, Path):
@@ -71,7 +74,7 @@ class Upload:
 
 
 def _part(head: bytes, content: bytes | BinaryIO) -> Part:
-    """The content is sent from its beginning, whatever was read of it: httpx winds files back."""
+    """The photo as part of a form. `head` has been read from `content`; httpx winds files back before it sends them."""
     if not isinstance(head, bytes):
         raise TypeError("the photo's file is open in text mode")
     return UPLOAD_NAME, content, media_type(head)

@@ -1,6 +1,6 @@
-"""The plain client: one request, one envelope. It retries nothing, and a refusal is an answer, not an exception.
+"""The plain client: one request, one envelope. It sends nothing again, and a refusal is an answer, not an exception.
 
-For what has to see the service as it is: the demonstration, benches, tests. Programs use `hairmesh.client`.
+The demonstration, benches and tests use it, to see every answer of the service. Programs use `hairmesh.client`.
 
     with Client("http://127.0.0.1:8080") as client:
         answer = client.measure(Path("portrait.jpg").read_bytes(), lang="en")

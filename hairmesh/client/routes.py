@@ -16,9 +16,9 @@ TIMEOUT_S, SLOW_TIMEOUT_S = 150.0, 420.0
 """How long the edge may take for a fast and for a slow call: with default settings enough for the queue and two
 attempts."""
 MAX_TIMEOUT_S = 3600.0
-"""More patience the edge does not take."""
+"""The edge refuses a longer time."""
 ON_THE_WAY_S = 10.0
-"""More than that we wait: the edge is told its time, so that its own 1007 arrives and not a broken connection."""
+"""We wait this much longer than the edge is told that it may take, so that its own 1007 arrives in time."""
 
 
 def timeout_of(route: str) -> float:
@@ -27,7 +27,7 @@ def timeout_of(route: str) -> float:
 
 
 def check_timeout(timeout_s: float) -> float:
-    """The same; raises `ValueError` where the edge would refuse it."""
+    """`timeout_s` as it is; raises `ValueError` where the edge would refuse it."""
     if not 0.001 <= timeout_s <= MAX_TIMEOUT_S:
         raise ValueError(f"timeout_s must be from 0.001 to {MAX_TIMEOUT_S:.0f}")
     return timeout_s
