@@ -24,6 +24,8 @@ import hairmesh.model_files
 from edge.errors import ApiError
 from edge.local.engine import JPEG_SIDE_PX, LocalEngine, load
 from edge.local.findings import GivenUpError, NotLoadedError, Ticket
+from edge.local.thread import load_engine
+from edge.settings import LocalVision
 from tests.conftest import selfie, studio_portrait
 from tests.edge.rest import FEATURES, SPECIAL_POINTS, FakeMesh, serving
 from tests.fakes.openai_server import OpenAiServer
@@ -330,7 +332,7 @@ def test_weights_of_ones_own_take_the_place_of_the_pinned_ones(
     stated = capsys.readouterr().out.split()[-1]
     files = sorted(each.name for each in tmp_path.iterdir())
     assert files == [FACE_LANDMARKER.name, "own.pth", f"parser-{stated[:16]}.onnx"]
-    engine = load(tmp_path, stated.upper())
+    engine = load_engine(LocalVision(models_dir=tmp_path, parser_weights_sha256=stated.upper()))
     engine.check()
     found = engine.describe(encoded(portrait()), MAX_PIXELS, Ticket(), with_jpeg=False).description
     engine.close()
