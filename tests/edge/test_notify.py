@@ -82,7 +82,7 @@ async def test_a_pool_that_probes_nobody_pings_no_more_though_the_edge_answers(
         while (await told.until("STATUS"))["STATUS"] != "does not probe its workers":
             pass
         await told.silence("WATCHDOG", 2 * WATCHDOG_S)
-        async with httpx.AsyncClient(trust_env=False, timeout=20) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
             assert (await client.get(f"http://127.0.0.1:{like.port}/livez")).status_code == 200
     finally:
         await wedged.end()

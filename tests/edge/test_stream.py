@@ -63,7 +63,7 @@ class Listener:
 
     async def next(self) -> Told | None:
         """The next event or comment, None at the end."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while "\n\n" not in self._text:
                 chunk = await anext(self._chunks, None)
                 if chunk is None:
@@ -217,7 +217,7 @@ async def test_a_client_that_knows_no_chunks_gets_the_plain_answer(rest: Rest, m
     """HTTP/1.0, which old proxies speak: sizes of chunks would stand in the middle of the events."""
     mesh.results = grown_styles(growth_pb2.StyleResult(style="round"))
     reader, writer = await rest.raw(form("1.0"))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         head, _, body = (await reader.read()).partition(b"\r\n\r\n")
     writer.close()
     assert b"transfer-encoding" not in head.lower()
@@ -272,7 +272,7 @@ async def test_what_is_wrong_with_the_request_is_an_ordinary_answer(
 async def test_nobody_online_is_an_ordinary_answer(serve: Serve, worker: FakeWorker) -> None:
     rest = await serve()
     worker.tell(serving=False, cause="disk")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (await rest.client.get("/monitor")).json()["workers_healthy"]:
             pass
     async with listening(rest) as listener:
@@ -401,10 +401,10 @@ async def test_the_clients_patience_ends_a_stream(serve: Serve, worker: FakeWork
     hold = Hold()
     worker.script.append(Grow(midway=hold))
     rest = await serve(max_retries=0)
-    async with listening(rest, headers={"X-Request-Timeout-Ms": "600"}) as listener:
+    async with listening(rest, headers={"X-Request-Timeout-Ms": "3000"}) as listener:
         told = await listener.rest()
     assert (told[-1][1]["code"], told[-1][1]["data"]["reason"]) == (1007, "DEADLINE")
-    assert told[-1][1]["data"]["details"]["timeout_ms"] == 600
+    assert told[-1][1]["data"]["details"]["timeout_ms"] == 3000
     await eventually(lambda: slot_of(worker) == worker_pb2.SLOT_STATE_ABANDONED)
     hold.release.set()
 
@@ -430,8 +430,11 @@ async def test_comments_keep_the_connection_alive(serve: Serve, worker: FakeWork
     worker.script.append(Grow(steps=2, midway=hold))
     rest = await serve(comment_every_s=0.05)
     async with listening(rest) as listener:
-        names = [((await listener.next()) or ("end", {}))[0] for _ in range(6)]
+        names = [""]
+        while names[-1] != "progress":
+            names.append(((await listener.next()) or ("end", {}))[0])
         assert [name for name in names if name] == ["queued", "progress"]
+        assert [await listener.next() for _ in range(3)] == [("", {})] * 3
         hold.release.set()
         told = [event for event in await listener.rest() if event[0]]
     assert [name for name, _ in told] == ["progress", "result"]
@@ -451,8 +454,7 @@ async def test_a_client_that_leaves_cancels_what_runs(serve: Serve, worker: Fake
         writer.close()
     else:
         writer.transport.abort()
-    async with asyncio.timeout(5):  # 1 s on a machine with time to spare
-        await eventually(lambda: slot_of(worker) == worker_pb2.SLOT_STATE_ABANDONED)
+    await eventually(lambda: slot_of(worker) == worker_pb2.SLOT_STATE_ABANDONED)
     hold.release.set()
     await rest.stop()
     (line,) = rest.log_lines()
@@ -472,8 +474,7 @@ async def test_a_client_that_leaves_leaves_the_queue(serve: Serve, worker: FakeW
         async with listening(rest) as third:
             assert await third.next() == ("queued", {"position": 1, "attempt": 1})
         writer.close()
-        async with asyncio.timeout(5):  # both have gone
-            await eventually(lambda: len(rest.server.server_state.tasks) == 1)
+        await eventually(lambda: len(rest.server.server_state.tasks) == 1)  # both have gone
         async with listening(rest) as last:
             assert await last.next() == ("queued", {"position": 0, "attempt": 1})
             hold.release.set()
@@ -559,8 +560,7 @@ async def test_our_own_client_ends_a_call_that_it_follows_no_longer(serve: Serve
                     break
 
     await asyncio.to_thread(begin)
-    async with asyncio.timeout(5):
-        await eventually(lambda: slot_of(worker) == worker_pb2.SLOT_STATE_ABANDONED)
+    await eventually(lambda: slot_of(worker) == worker_pb2.SLOT_STATE_ABANDONED)
     hold.release.set()
 
 

@@ -222,7 +222,7 @@ async def test_time_in_line_is_logged_whatever_comes_of_it(edge: Rest, engine: S
     engine.gate, engine.failure = threading.Event(), ApiError("NO_FACE")
     first = asyncio.create_task(edge.post(SPECIAL_POINTS))
     await reached(engine.busy)
-    late = await edge.post(SPECIAL_POINTS, headers={"x-request-timeout-ms": "300"})
+    late = await edge.post(SPECIAL_POINTS, headers={"x-request-timeout-ms": "2000"})
     second = asyncio.create_task(edge.post(FEATURES))
     await eventually(lambda: len(edge.server.server_state.tasks) == 2)
     asyncio.get_running_loop().call_later(0.3, engine.gate.set)

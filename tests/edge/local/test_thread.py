@@ -110,6 +110,7 @@ async def test_time_in_line_is_told(held: tuple[LocalThread, threading.Event]) -
     thread, gate = held
     ticket = Ticket()
     task = asyncio.create_task(thread.run(lambda *_: None, PHOTO, ticket, PATIENCE_S))
+    await asyncio.sleep(0)  # it is in line
     asyncio.get_running_loop().call_later(0.05, gate.set)
     await task
     queue_s = ticket.queue_s

@@ -1,4 +1,4 @@
-"""Raw connections for every test that asks for them, and the time."""
+"""Raw connections for every test that asks for them."""
 
 from __future__ import annotations
 
@@ -45,26 +45,3 @@ async def dial() -> AsyncIterator[Dial]:
         writer.close()
         with contextlib.suppress(ConnectionError):
             await writer.wait_closed()
-
-
-class Clock:
-    """The event loop's, which goes on by itself and jumps when told to.
-
-    So limits are tried out as they are: no slow machine comes near them, and no test waits for them.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        real, self._ahead_s = loop.time, 0.0
-        loop.time = lambda: real() + self._ahead_s  # type: ignore[method-assign]
-
-    async def forward(self, seconds: float) -> None:
-        """So much later: what was due by then has been done."""
-        self._ahead_s += seconds
-        for _ in range(2):  # what is due is done behind what is ready, which this is
-            await asyncio.sleep(0)
-
-
-@pytest.fixture
-async def clock() -> Clock:
-    """Of the loop of this test, which ends with it."""
-    return Clock(asyncio.get_running_loop())

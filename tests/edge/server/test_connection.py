@@ -12,8 +12,9 @@ import pytest
 
 from edge.server import connection
 from edge.server.crowd import RESERVED, Closed, Crowd
+from tests.edge.clock import Clock
 from tests.edge.rest import MEASURE, PHOTO, FakeMesh, Rest, eventually, serving
-from tests.edge.server.conftest import SMALL_BUFFER_BYTES, Clock, Dial
+from tests.edge.server.conftest import SMALL_BUFFER_BYTES, Dial
 
 MONITOR = b"GET /monitor HTTP/1.1\r\nHost: x\r\n"
 CALL = f"POST {MEASURE} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n".encode()

@@ -14,8 +14,9 @@ import structlog
 
 from edge.exchange import LINGER_S
 from edge.server.crowd import Closed
+from tests.edge.clock import Clock
 from tests.edge.rest import MEASURE, PHOTO, STYLES, FakeMesh, Rest, eventually, grown_styles, serving
-from tests.edge.server.conftest import SMALL_BUFFER_BYTES, Clock, Dial
+from tests.edge.server.conftest import SMALL_BUFFER_BYTES, Dial
 
 BODY = json.dumps({"image_base64": base64.b64encode(PHOTO).decode()}).encode()
 TINY = b"GET /health HTTP/1.1\r\n\r\n"
