@@ -102,6 +102,19 @@ def given_table() -> str:
     return table(["what", "here", "from"], rows)
 
 
+def deployed(name: str, pattern: str) -> int:
+    """The one number in a file of deploy/nginx."""
+    (found,) = set(re.findall(pattern, (ROOT / "deploy" / "nginx" / name).read_text()))
+    return int(found)
+
+
+def kernel(name: str) -> int:
+    """A setting for the kernel of the proxy's host."""
+    return deployed("hairmesh-sysctl.conf", rf"net\.ipv4\.{name} = (\d+)")
+
+
+FIRST_RETRY_S = 0.2
+"""When the kernel first sends anew what is not acknowledged; each pause after it is twice as long."""
 TABLES = {
     "waiting": waiting_table,
     "calls": calls_table,
@@ -110,7 +123,12 @@ TABLES = {
     "given": given_table,
 }
 NUMBERS = {
-    "busy_share": f"{given('busy_share'):g}",
+    **{
+        name: f"{given(name):g}"
+        for name in ("measure_s", "busy_share", "patience_s", "edge_core", "line_mb_s", "again", "styles_share")
+    },
+    "growth_of_time": f"{sums.growth_of_time():.0%}",
+    "growth_of_disk": f"{sums.growth_of_disk():.0%}",
     "max_in_flight": f"{DISPATCH.max_in_flight}",
     "slow_inside": f"{DISPATCH.max_in_flight * pool.SLOW_SHARE_INSIDE:g}",
     "max_connections": f"{LIMITS.max_connections:,}",
@@ -120,6 +138,10 @@ NUMBERS = {
     "local_mb": f"{given('local_mb'):g}",
     "cell_edges": f"{given('cell_edges'):g}",
     "cell_workers": f"{given('cell_workers'):,.0f}",
+    "connect_s": f"{deployed('hairmesh.conf', r'proxy_connect_timeout ([0-9]+)s;')}",
+    "avoided_s": f"{deployed('hairmesh.conf', r'server 10[^;]* fail_timeout=([0-9]+)s;')}",
+    "silent_s": f"{kernel('tcp_keepalive_time') + kernel('tcp_keepalive_intvl') * kernel('tcp_keepalive_probes')}",
+    "in_vain_s": f"{FIRST_RETRY_S * (2 ** (kernel('tcp_retries2') + 1) - 1):.0f}",
 }
 
 

@@ -30,22 +30,32 @@ class Given:
 
 
 GIVEN: Mapping[str, Given] = {
-    "measure_s": Given(0.5, "s", "a measurement on a CPU", "`bench/calls.py`; put your own here first"),
-    "styles_s": Given(18, "s", "four styles grown on a diffusion server", "its own time; `local` on a CPU: 9"),
-    "photo_mb": Given(1.5, "MB", "a photo", "at most `limits.max_body_bytes`"),
-    "picture_mb": Given(4, "MB", "a picture of 2048 px", "[pictures](pictures.md#how-much-disk)"),
-    "edge_call_ms": Given(12, "ms", "of a core, one measurement through an edge", "`bench/edges.py`"),
-    "watch_core": Given(0.098, "cores", "an edge that looks after 1,000 workers", "`bench/pool_scale.py`"),
-    "watch_mb": Given(110, "MB", "its memory for them", "`bench/pool_scale.py`"),
-    "edge_mb": Given(130, "MB", "an edge at rest", "`bench/memory.py`"),
-    "local_mb": Given(500, "MB", "calls 4 and 99 on the edge", "`bench/memory.py`"),
-    "again": Given(
-        0.4, "", "attempts that find a slot just taken, per call, of three edges in full use", "`bench/edges.py`"
+    "measure_s": Given(
+        0.5,
+        "s",
+        "elapsed time of a measurement on a worker with one core to itself",
+        "`bench/calls.py`, its processor time; put your own elapsed time here first",
     ),
-    "hour_share": Given(0.15, "", "of a day's calls in its busiest hour", "an assumption: count your own"),
-    "busy_share": Given(0.8, "", "of the workers busy, at most", "what is left is for one that fails, and for chance"),
-    "patience_s": Given(2, "s", "which 19 of 20 measurements wait less than", "as KEDA's trigger"),
-    "edge_core": Given(0.6, "cores", "an edge uses, at most", "it has one event loop"),
+    "styles_s": Given(
+        18, "s", "elapsed time of four styles on a diffusion server", "the server's own; `local` on one core: 9"
+    ),
+    "photo_mb": Given(1.5, "MB", "size of a photo", "at most `limits.max_body_bytes`"),
+    "picture_mb": Given(4, "MB", "size of a picture of 2048 px", "[pictures](pictures.md#how-much-disk)"),
+    "edge_call_ms": Given(12, "ms", "processor time of an edge for one measurement", "`bench/edges.py`"),
+    "watch_core": Given(0.098, "cores", "used by an edge that watches 1,000 idle workers", "`bench/pool_scale.py`"),
+    "watch_mb": Given(110, "MB", "memory of an edge for 1,000 workers", "`bench/pool_scale.py`"),
+    "edge_mb": Given(130, "MB", "memory of an edge at rest", "`bench/memory.py`"),
+    "local_mb": Given(500, "MB", "memory of calls 4 and 99 on the edge", "`bench/memory.py`"),
+    "again": Given(
+        0.4, "", "attempts per call that find a slot just taken, three edges in full use", "`bench/edges.py`, at most"
+    ),
+    "styles_share": Given(0.1, "", "calls for four styles, for each measurement", "an assumption: count your own"),
+    "hour_share": Given(0.15, "", "share of a day's calls in its busiest hour", "an assumption: count your own"),
+    "busy_share": Given(
+        0.8, "", "share of the workers that are busy, at most", "the rest is for one that fails, and for chance"
+    ),
+    "patience_s": Given(2, "s", "time that 19 of 20 measurements wait at most", "as KEDA's trigger"),
+    "edge_core": Given(0.6, "cores", "used by an edge, at most", "it has one event loop"),
     "line_mb_s": Given(600, "MB/s", "to and from an edge, each way, at most", "half of 10 Gbit/s"),
     "cell_edges": Given(10, "", "edges over the same workers, at most", "each hears of every call of the others"),
     "cell_workers": Given(1000, "", "workers of one cell, at most", "`bench/pool_scale.py` has tried that many"),
@@ -139,9 +149,21 @@ MEASURE, HAIRLINES, REGION, STYLES = Call("measure", 1), Call("hairlines", 7), C
 CALLS_WITH_PICTURES = (MEASURE, HAIRLINES, REGION, STYLES)
 
 
+def growth_of_time() -> float:
+    """Share of all workers' time that calls for styles take."""
+    growing_s = given("styles_s") * given("styles_share")
+    return growing_s / (given("measure_s") + growing_s)
+
+
+def growth_of_disk() -> float:
+    """Share of the pictures' disk that calls for styles take."""
+    grown_gb = STYLES.disk_gb * given("styles_share")
+    return grown_gb / (MEASURE.disk_gb + grown_gb)
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A service for so many measurements a day, and a tenth as many calls that grow hair to four styles."""
+    """A service for so many measurements a day, and the calls for four styles beside them."""
 
     measures: int
 
@@ -153,7 +175,7 @@ class Site:
     @property
     def styles_per_s(self) -> float:
         """In the busiest hour."""
-        return self.measures_per_s / 10
+        return self.measures_per_s * given("styles_share")
 
     @property
     def workers(self) -> int:
@@ -184,7 +206,7 @@ class Site:
     @property
     def disk_gb(self) -> float:
         """For pictures."""
-        return (MEASURE.disk_gb * self.measures + STYLES.disk_gb * self.measures / 10) / 1000
+        return self.measures * (MEASURE.disk_gb + STYLES.disk_gb * given("styles_share")) / 1000
 
 
 @dataclass(frozen=True, slots=True)

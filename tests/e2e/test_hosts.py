@@ -122,14 +122,14 @@ async def test_a_slow_line_takes_nobody_out(tmp_path: Path) -> None:
 KERNEL = {name: int(value) for name, value in re.findall(r"^net\.ipv4\.(\w+) = (\d+)$", SYSCTL, re.MULTILINE)}
 """Of the proxy's host."""
 GIVEN_UP_S = 0.2 * (2 ** (KERNEL["tcp_retries2"] + 1) - 1)
-"""What was sent without an echo."""
+"""After how long the kernel ends a connection whose data is not acknowledged."""
 
 
 @pytest.mark.long
 async def test_an_edge_whose_host_goes_dark_costs_no_more_than_the_connections_that_nginx_kept_to_it(
     tmp_path: Path,
 ) -> None:
-    """The calls sent there are told so when the kernel gives them up; whoever comes anew gets the other edge."""
+    """Calls sent to it are answered `EDGE_FAILED` when the kernel ends their connections; new ones go to the other edge."""
     async with spread(tmp_path, edges=2, workers=3) as site:
         for name, value in KERNEL.items():
             Path("/proc/sys/net/ipv4", name).write_text(str(value))  # of the network that this test lives in
