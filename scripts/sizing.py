@@ -40,6 +40,10 @@ SITES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 WORKERS = (1, 2, 4, 8, 16, 64, 256, 1000, 2000)
 
 
+NEARLY_ALL = 0.995
+"""More would be rounded to all of them."""
+
+
 def waiting_table() -> str:
     """How long calls wait, by the number of workers."""
     call_s = given("measure_s")
@@ -48,13 +52,14 @@ def waiting_table() -> str:
         calls_per_s = given("busy_share") * workers / call_s
         late_s = sums.wait_s(workers, calls_per_s, call_s)
         most = sums.calls_within(workers, call_s, given("patience_s"))
+        busy = most * call_s / workers
         rows.append(
             [
                 f"{workers:,}",
                 number(calls_per_s),
                 f"{late_s:.1f} s" if late_s >= 0.05 else "0 s",
                 number(most),
-                f"{most * call_s / workers:.0%}",
+                f"{busy:.0%}" if busy < NEARLY_ALL else "nearly all",
             ]
         )
     headings = ["workers", f"measurements per s that keep {given('busy_share'):.0%} busy", "19 of 20 wait less than"]

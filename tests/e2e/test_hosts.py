@@ -129,7 +129,7 @@ GIVEN_UP_S = 0.2 * (2 ** (KERNEL["tcp_retries2"] + 1) - 1)
 async def test_an_edge_whose_host_goes_dark_costs_no_more_than_the_connections_that_nginx_kept_to_it(
     tmp_path: Path,
 ) -> None:
-    """Calls sent to it are answered `EDGE_FAILED` when the kernel ends their connections; new ones go to the other edge."""
+    """Its calls are answered `EDGE_FAILED` when the kernel ends their connections; new ones go to the other edge."""
     async with spread(tmp_path, edges=2, workers=3) as site:
         for name, value in KERNEL.items():
             Path("/proc/sys/net/ipv4", name).write_text(str(value))  # of the network that this test lives in
