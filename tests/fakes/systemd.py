@@ -7,7 +7,7 @@ import socket
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
-EVENT_TIMEOUT_S = 45.0
+EVENT_TIMEOUT_S = 120.0
 """Until the next message: a busy machine is no reason to fail."""
 
 

@@ -28,6 +28,10 @@ from worker.thresholds import Thresholds
 
 MessageT = TypeVar("MessageT", bound=Message)
 
+PATIENCE_S = 100.0
+"""For whatever takes moments: a busy machine is no reason to fail."""
+BRIEF_S = 4.0
+"""Deadline of a call that is to run out of time, and to have begun before, on however busy a machine."""
 PASSWORD = "correct-horse"
 Metadata = tuple[tuple[str, str], ...]
 TOKEN: Metadata = ((TOKEN_KEY, PASSWORD),)
@@ -153,7 +157,7 @@ def released(pipeline: FakePipeline) -> Iterator[FakePipeline]:
 
 async def started(pipeline: FakePipeline) -> None:
     """Until the compute thread works on a call."""
-    await asyncio.to_thread(pipeline.started.wait, 10)
+    assert await asyncio.to_thread(pipeline.started.wait, PATIENCE_S)
     pipeline.started.clear()
 
 

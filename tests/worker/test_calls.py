@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -15,7 +16,7 @@ from hair.worker.v1 import worker_service_pb2 as pb
 
 from hairmesh.wire import ANALYZE_SERVICE
 from tests.worker.fakes import BIG_ANSWER, BREAKS, FROZEN, HOLDS, NO_FACE, OK, FakePipeline
-from tests.worker.harness import SERVING, TOKEN, Client, refused, request, started
+from tests.worker.harness import BRIEF_S, PATIENCE_S, QUICK, SERVING, TOKEN, Client, refused, request, running, started
 
 
 async def test_measure_answers_with_facts_and_picture(client: Client) -> None:
@@ -85,18 +86,14 @@ async def test_waves_of_calls_never_compute_side_by_side(client: Client, pipelin
 
 
 async def test_health_and_status_answer_while_it_computes(client: Client, pipeline: FakePipeline) -> None:
-    """Scenarios 11 and 12: busy is not sick. The bound is for the median: this machine may stop for a moment."""
+    """Scenarios 11 and 12: busy is not sick. They do not wait for the call, which does not end; how soon they answer
+    is measured in `bench/health.py`.
+    """
     call = asyncio.ensure_future(client.measure(HOLDS, metadata=(*TOKEN, ("x-call-id", "c-1"))))
     await started(pipeline)
-    loop = asyncio.get_running_loop()
-    durations = []
-    for _check in range(100):
-        for name in ("", ANALYZE_SERVICE):
-            began = loop.time()
-            assert await client.check(name) == SERVING
-            durations.append(loop.time() - began)
+    for name in ("", ANALYZE_SERVICE) * 20:
+        assert await client.check(name) == SERVING
     status = await client.status()
-    assert sorted(durations)[100] < 0.05
     assert (status.slot.state, status.slot.call.call_id, status.slot.call.stage) == (
         pb.SLOT_STATE_BUSY,
         "c-1",
@@ -112,7 +109,7 @@ async def test_call_that_runs_out_of_time_keeps_the_slot_until_its_thread_ends(
 ) -> None:
     """B43, without a stage that looks at the flag."""
     pipeline.release.clear()
-    late = asyncio.ensure_future(refused(client.measure(FROZEN, timeout_s=1.0)))
+    late = asyncio.ensure_future(refused(client.measure(FROZEN, timeout_s=BRIEF_S)))
     await started(pipeline)
     code, _info, _details = await late
     assert code is grpc.StatusCode.DEADLINE_EXCEEDED
@@ -152,24 +149,27 @@ async def test_short_deadline_behind_a_running_call_is_answered_at_once(client: 
     """Scenario 17, the worker's part: nothing queues here."""
     call = asyncio.ensure_future(client.measure(HOLDS))
     await started(pipeline)
-    _code, info, _details = await refused(client.measure(OK, timeout_s=1.0))
+    _code, info, _details = await refused(client.measure(OK, timeout_s=BRIEF_S))
     assert info.reason == "BUSY"
     pipeline.release.set()
     await call
 
 
-async def test_busy_time_follows_measured_service_times(client: Client, pipeline: FakePipeline) -> None:
-    for _call in range(3):
-        await client.measure(OK)
-    assert (await client.status()).service_time_s["Measure"] < 1.0
-    call = asyncio.ensure_future(client.measure(HOLDS))
-    await started(pipeline)
-    _code, _info, details = await refused(client.measure(OK))
-    retry = details["RetryInfo"]
-    assert isinstance(retry, RetryInfo)
-    assert retry.retry_delay.ToMilliseconds() < 1000  # without a measurement it would be the default second
-    pipeline.release.set()
-    await call
+async def test_busy_time_follows_measured_service_times(pipeline: FakePipeline) -> None:
+    """Without a measurement it would be the default."""
+    default_s = 50.0
+    async with running(pipeline.load, thresholds=replace(QUICK, default_service_time_s=default_s)) as (_worker, client):
+        for _call in range(3):
+            await client.measure(OK)
+        assert (await client.status()).service_time_s["Measure"] < default_s / 2
+        call = asyncio.ensure_future(client.measure(HOLDS))
+        await started(pipeline)
+        _code, _info, details = await refused(client.measure(OK))
+        retry = details["RetryInfo"]
+        assert isinstance(retry, RetryInfo)
+        assert retry.retry_delay.ToSeconds() < default_s / 2
+        pipeline.release.set()
+        await call
 
 
 async def test_failed_input_is_told_from_a_failed_worker(client: Client, pipeline: FakePipeline) -> None:
@@ -193,6 +193,6 @@ async def test_big_messages_pass_and_too_big_ones_are_no_busy(client: Client) ->
     large = request(OK + bytes(65 * 1024 * 1024)).SerializeToString()
     async with aio.insecure_channel(client.target, options=(("grpc.max_send_message_length", -1),)) as channel:
         raw: aio.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary("/hair.analysis.v1.AnalyzeService/Measure")
-        code, info, _details = await refused(raw(large, metadata=TOKEN, timeout=20))
+        code, info, _details = await refused(raw(large, metadata=TOKEN, timeout=PATIENCE_S))
     assert code is grpc.StatusCode.RESOURCE_EXHAUSTED
     assert info.reason == ""

@@ -78,14 +78,14 @@ async def reached(
 ) -> aio.UnaryStreamCall[Any, growth_pb2.GrowRegionResponse]:
     """A call whose job stands still in that node of its workflow."""
     server.engine.hold = node
-    stream = client.grow_region(OK, region=TRIANGLE, timeout_s=60.0)
+    stream = client.grow_region(OK, region=TRIANGLE)
     assert await asyncio.to_thread(server.engine.reached.wait, 30)
     return stream
 
 
 async def test_a_region_is_grown_by_the_server_and_nothing_stays_there(server: ComfyUiServer) -> None:
     async with before(server) as (_worker, client):
-        messages = await whole(client.grow_region(OK, region=TRIANGLE, timeout_s=60.0))
+        messages = await whole(client.grow_region(OK, region=TRIANGLE))
         assert kinds(messages) == ["result", "summary"]
         assert messages[-1].summary.backend == "comfyui"
         (result,) = (message.result for message in messages if message.HasField("result"))
@@ -129,7 +129,7 @@ async def test_a_worker_that_ends_takes_its_job_along(server: ComfyUiServer) -> 
 async def test_a_server_that_goes_costs_growth_and_comes_back_with_it(server: ComfyUiServer) -> None:
     async with before(server) as (_worker, client):
         server.stop()
-        messages = await whole(client.grow_region(OK, region=TRIANGLE, timeout_s=60.0))
+        messages = await whole(client.grow_region(OK, region=TRIANGLE))
         assert [message.result.grown_reason for message in messages if message.HasField("result")] == [
             "DIFFUSION_UNAVAILABLE"
         ]
@@ -137,25 +137,25 @@ async def test_a_server_that_goes_costs_growth_and_comes_back_with_it(server: Co
         assert status.state == pb.SERVING_STATE_SERVING
         await client.measure(OK)
         server.start()
-        assert kinds(await whole(client.grow_region(OK, region=TRIANGLE, timeout_s=60.0))) == ["result", "summary"]
+        assert kinds(await whole(client.grow_region(OK, region=TRIANGLE))) == ["result", "summary"]
         await client.until(lambda status: list(status.capabilities) == ["measure", "growth"])
 
 
 async def test_b75_a_server_that_stands_costs_growth_until_it_moves_and_its_callers_no_answer(
     server: ComfyUiServer,
 ) -> None:
-    """By a call whose time ends before any patience with the server does."""
+    """By a call whose time ends before any patience with the server does; four looks are left to answer it in."""
     server.faults.deaf = True
-    async with before(server, replace(UNHURRIED, late_stall_s=1.0)) as (_worker, client):
+    async with before(server, replace(UNHURRIED, late_stall_s=1.0, look_s=2.0)) as (_worker, client):
         server.engine.hold = "KSampler"
-        messages = await whole(client.grow_region(OK, region=TRIANGLE, timeout_s=5.0))
+        messages = await whole(client.grow_region(OK, region=TRIANGLE, timeout_s=12.0))
         (result,) = (message.result for message in messages if message.HasField("result"))
         assert result.grown_reason == "DIFFUSION_STALLED"
         assert result.marked_image.data
         status = await client.until(lambda status: list(status.capabilities) == ["measure"])
         assert status.state == pb.SERVING_STATE_SERVING
         server.engine.release.set()
-        assert kinds(await whole(client.grow_region(OK, region=TRIANGLE, timeout_s=60.0))) == ["result", "summary"]
+        assert kinds(await whole(client.grow_region(OK, region=TRIANGLE))) == ["result", "summary"]
         await client.until(lambda status: list(status.capabilities) == ["measure", "growth"])
 
 
@@ -173,7 +173,7 @@ async def test_a_worker_that_ends_leaves_no_face_with_a_job_that_cannot_be_inter
 async def test_b76_a_workflow_that_is_refused_costs_growth_and_no_health(server: ComfyUiServer) -> None:
     async with before(server) as (_worker, client):
         server.faults.replaced["/prompt"] = (400, b'{"error": {"type": "invalid_prompt"}, "node_errors": {}}')
-        messages = await whole(client.grow_region(OK, region=TRIANGLE, timeout_s=60.0))
+        messages = await whole(client.grow_region(OK, region=TRIANGLE))
         (result,) = (message.result for message in messages if message.HasField("result"))
         assert result.grown_reason == "DIFFUSION_UNAVAILABLE"
         status = await client.until(lambda status: list(status.capabilities) == ["measure"])

@@ -20,7 +20,7 @@ from hair.worker.v1 import worker_service_pb2 as pb
 
 from hairmesh.wire import TOKEN_KEY
 from tests.worker.fakes import HOLDS, NO_FACE, OK, SPAWNS, FakePipeline, held
-from tests.worker.harness import PASSWORD, QUICK, SERVING, TOKEN, Client, refused, running, started
+from tests.worker.harness import PASSWORD, PATIENCE_S, QUICK, SERVING, TOKEN, Client, refused, running, started
 from tests.worker.processes import ROOT, fake_worker, write_config
 
 WRITES_OFTEN = replace(QUICK, disk_free_period_s=0.02, disk_write_period_s=0.02)
@@ -157,7 +157,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 async def remount(folder: Path, how: str) -> None:
     """Refused as busy whenever the worker's probe has its file open in that moment."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         while True:
             child = await asyncio.create_subprocess_exec(
                 "mount", "-o", f"remount,{how}", folder, stderr=asyncio.subprocess.DEVNULL
@@ -207,6 +207,6 @@ async def test_33_full_disk_is_the_same_whether_a_watcher_or_a_call_learns_it_fi
         status = await client.until(lambda status: status.cause == "disk" and "starting" not in status.reasons)
         code, info, _details = await refused(client.measure(OK))
         assert (code, info.reason) == (grpc.StatusCode.UNAVAILABLE, status.cause.upper())
-        watch = client.health.Watch(health_pb2.HealthCheckRequest(service=""), metadata=TOKEN, timeout=20)
+        watch = client.health.Watch(health_pb2.HealthCheckRequest(service=""), metadata=TOKEN, timeout=PATIENCE_S)
         assert (await watch.read()).status == health_pb2.HealthCheckResponse.NOT_SERVING
         watch.cancel()

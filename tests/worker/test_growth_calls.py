@@ -28,7 +28,20 @@ from tests.worker.fakes import (
     QUEUES,
     FakePipeline,
 )
-from tests.worker.harness import QUICK, SERVING, TOKEN, Client, kinds, refused, request, running, started, whole
+from tests.worker.harness import (
+    BRIEF_S,
+    PATIENCE_S,
+    QUICK,
+    SERVING,
+    TOKEN,
+    Client,
+    kinds,
+    refused,
+    request,
+    running,
+    started,
+    whole,
+)
 from vision.growth.backend import GrowthReason
 from worker import calls
 from worker.servicer import AnalyzeServicer
@@ -92,7 +105,7 @@ async def test_thousands_of_steps_are_few_messages_and_the_last_one_counts(pipel
 
 async def test_who_reads_nothing_holds_up_neither_thread_nor_slot(client: Client, pipeline: FakePipeline) -> None:
     """Eight pictures of 5 MB: far more than any buffer between the two takes."""
-    stream = client.grow_styles(BIG_ANSWER, timeout_s=60.0)
+    stream = client.grow_styles(BIG_ANSWER)
     assert (await anext(aiter(stream))).HasField("progress")
     await client.until(lambda status: status.slot.epoch == 1 and status.slot.state == pb.SLOT_STATE_FREE)
     await client.measure(OK)
@@ -118,7 +131,7 @@ async def test_a_client_that_leaves_frees_the_slot_in_mid_growth(
 
 async def test_a_client_that_leaves_while_pictures_wait_for_it_is_forgotten(client: Client) -> None:
     with capture_logs() as lines:
-        stream = client.grow_styles(BIG_ANSWER, timeout_s=60.0)
+        stream = client.grow_styles(BIG_ANSWER)
         await anext(aiter(stream))
         await client.until(lambda status: status.slot.epoch == 1 and status.slot.state == pb.SLOT_STATE_FREE)
         stream.cancel()
@@ -131,12 +144,12 @@ async def test_a_client_that_leaves_while_pictures_wait_for_it_is_forgotten(clie
 async def test_answers_that_nobody_takes_are_bounded(pipeline: FakePipeline) -> None:
     """The slot is free, and yet no call is let in while one answer of 40 MB waits."""
     async with running(pipeline.load, thresholds=replace(QUICK, most_unread_bytes=30_000_000)) as (_worker, client):
-        stream = client.grow_styles(BIG_ANSWER, timeout_s=60.0)
+        stream = client.grow_styles(BIG_ANSWER)
         await anext(aiter(stream))
         await client.until(lambda status: status.slot.epoch == 1 and status.slot.state == pb.SLOT_STATE_FREE)
         async with aio.insecure_channel(client.target, options=CLIENT_OPTIONS) as channel:
             for _try in range(3):
-                call = AnalyzeServiceStub(channel).Measure(request(OK), metadata=TOKEN, timeout=60)
+                call = AnalyzeServiceStub(channel).Measure(request(OK), metadata=TOKEN, timeout=PATIENCE_S)
                 code, info, details = await refused(call)
                 assert (code, info.reason) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "BUSY")
                 assert "RetryInfo" in details
@@ -149,7 +162,7 @@ async def test_who_takes_nothing_for_long_has_lost_the_answer(pipeline: FakePipe
     thresholds = replace(QUICK, most_unread_bytes=30_000_000, unread_s=0.2)
     with capture_logs() as lines:
         async with running(pipeline.load, thresholds=thresholds) as (_worker, client):
-            stream = client.grow_styles(BIG_ANSWER, timeout_s=60.0)
+            stream = client.grow_styles(BIG_ANSWER)
             await anext(aiter(stream))
             while not (ended := [line for line in lines if line["event"] == "call"]):  # the test's own timeout ends it
                 await client.status()
@@ -166,7 +179,7 @@ async def test_an_answer_that_is_still_being_read_when_the_worker_stops_is_read_
 ) -> None:
     """The slot is free long before; SIGTERM gives the reader the grace time."""
     async with running(pipeline.load, drain_grace_seconds=60) as (worker, client):
-        stream = client.grow_styles(BIG_ANSWER, timeout_s=60.0)
+        stream = client.grow_styles(BIG_ANSWER)
         await anext(aiter(stream))
         await client.until(lambda status: status.slot.epoch == 1 and status.slot.state == pb.SLOT_STATE_FREE)
         stopping = asyncio.ensure_future(worker.stop())
@@ -189,7 +202,7 @@ async def test_who_does_not_read_within_the_grace_time_hears_that_the_worker_dra
     monkeypatch.setattr(calls.Calls, "cut_off", and_tell)
     thresholds = replace(QUICK, close_s=0.5)
     async with running(pipeline.load, drain_grace_seconds=0.1, thresholds=thresholds) as (worker, client):
-        stream = client.grow_styles(BIG_ANSWER, timeout_s=60.0)
+        stream = client.grow_styles(BIG_ANSWER)
         await anext(aiter(stream))
         await client.until(lambda status: status.slot.epoch == 1 and status.slot.state == pb.SLOT_STATE_FREE)
         with capture_logs() as lines:
@@ -203,10 +216,10 @@ async def test_who_does_not_read_within_the_grace_time_hears_that_the_worker_dra
 
 
 async def test_draining_by_request_ends_when_the_answers_are_read(client: Client) -> None:
-    stream = client.grow_styles(BIG_ANSWER, timeout_s=60.0)
+    stream = client.grow_styles(BIG_ANSWER)
     await anext(aiter(stream))
     await client.until(lambda status: status.slot.epoch == 1 and status.slot.state == pb.SLOT_STATE_FREE)
-    draining = asyncio.ensure_future(client.worker.Drain(pb.DrainRequest(), metadata=TOKEN, timeout=60))
+    draining = asyncio.ensure_future(client.worker.Drain(pb.DrainRequest(), metadata=TOKEN, timeout=PATIENCE_S))
     await client.until(lambda status: status.state == pb.SERVING_STATE_DRAINING)
     assert (await refused(client.measure(OK)))[1].reason == "DRAINING"
     assert not draining.done()
@@ -291,7 +304,7 @@ async def test_a_message_that_cannot_be_sent_gives_the_call_up(pipeline: FakePip
 async def test_deadline_in_mid_growth_keeps_the_slot_until_the_thread_ends(
     client: Client, pipeline: FakePipeline
 ) -> None:
-    late = asyncio.ensure_future(refused(whole(client.grow_styles(FROZEN, timeout_s=1.0))))
+    late = asyncio.ensure_future(refused(whole(client.grow_styles(FROZEN, timeout_s=BRIEF_S))))
     await started(pipeline)
     assert (await late)[0] is grpc.StatusCode.DEADLINE_EXCEEDED
     await client.until_slot(pb.SLOT_STATE_ABANDONED)

@@ -15,7 +15,18 @@ from structlog.testing import capture_logs
 
 from hairmesh.wire import ANALYZE_SERVICE
 from tests.worker.fakes import FROZEN, HOLDS, LOSES_ACCELERATOR, NO_FACE, OK, FakePipeline, MissingModels
-from tests.worker.harness import NOT_SERVING, QUICK, SERVING, TOKEN, Client, refused, released, running, started
+from tests.worker.harness import (
+    NOT_SERVING,
+    PATIENCE_S,
+    QUICK,
+    SERVING,
+    TOKEN,
+    Client,
+    refused,
+    released,
+    running,
+    started,
+)
 from tests.worker.web import Web, listening
 from vision.errors import ModelError
 from worker import calls
@@ -27,7 +38,7 @@ NAMES = {"", ANALYZE_SERVICE, "liveness", "disk", "models", "accelerator", "prog
 
 async def test_every_documented_name_is_listed_and_checked(client: Client) -> None:
     request = health_pb2.HealthListRequest()  # type: ignore[attr-defined]  # the published stubs are older
-    listed = await client.health.List(request, metadata=TOKEN, timeout=60)
+    listed = await client.health.List(request, metadata=TOKEN, timeout=PATIENCE_S)
     assert {name: response.status for name, response in listed.statuses.items()} == dict.fromkeys(NAMES, SERVING)
     for name, response in listed.statuses.items():
         assert await client.check(name) == response.status
@@ -36,10 +47,12 @@ async def test_every_documented_name_is_listed_and_checked(client: Client) -> No
 async def test_wrong_name_is_not_found_and_watch_says_unknown(client: Client) -> None:
     """B94."""
     code, _info, _details = await refused(
-        client.health.Check(health_pb2.HealthCheckRequest(service="AnalyzeService"), metadata=TOKEN, timeout=60)
+        client.health.Check(health_pb2.HealthCheckRequest(service="AnalyzeService"), metadata=TOKEN, timeout=PATIENCE_S)
     )
     assert code is grpc.StatusCode.NOT_FOUND
-    watch = client.health.Watch(health_pb2.HealthCheckRequest(service="AnalyzeService"), metadata=TOKEN, timeout=60)
+    watch = client.health.Watch(
+        health_pb2.HealthCheckRequest(service="AnalyzeService"), metadata=TOKEN, timeout=PATIENCE_S
+    )
     first = await watch.read()
     assert first.status == health_pb2.HealthCheckResponse.SERVICE_UNKNOWN
     watch.cancel()
@@ -47,7 +60,9 @@ async def test_wrong_name_is_not_found_and_watch_says_unknown(client: Client) ->
 
 async def test_broken_model_shows_under_the_empty_name_too(client: Client, pipeline: FakePipeline) -> None:
     """B94, and a canary that passes again brings the worker back."""
-    watch = client.health.Watch(health_pb2.HealthCheckRequest(service=ANALYZE_SERVICE), metadata=TOKEN, timeout=20)
+    watch = client.health.Watch(
+        health_pb2.HealthCheckRequest(service=ANALYZE_SERVICE), metadata=TOKEN, timeout=PATIENCE_S
+    )
     assert (await watch.read()).status == SERVING
     pipeline.canary_error = ModelError("canary answered 0.13, pinned 0.87")
     code, info, _details = await refused(client.measure(b"breaks"))
@@ -239,7 +254,7 @@ async def test_status_shows_every_check_with_its_evidence_and_the_call_in_flight
 
 
 async def test_watch_status_shows_the_slot_taken_and_given_back(client: Client, pipeline: FakePipeline) -> None:
-    watch = client.worker.WatchStatus(pb.WatchStatusRequest(), metadata=TOKEN, timeout=20)
+    watch = client.worker.WatchStatus(pb.WatchStatusRequest(), metadata=TOKEN, timeout=PATIENCE_S)
     assert (await _read(watch)).slot.state == pb.SLOT_STATE_FREE
     await client.measure(OK, metadata=(*TOKEN, ("x-call-id", "lease-1")))
     busy = await _read(watch)
@@ -275,7 +290,8 @@ async def _read(watch: aio.UnaryStreamCall[pb.WatchStatusRequest, pb.WatchStatus
 async def test_fifty_watchers_that_leave_cost_nothing(client: Client) -> None:
     """B51 in small."""
     watches = [
-        client.health.Watch(health_pb2.HealthCheckRequest(service=""), metadata=TOKEN, timeout=20) for _n in range(50)
+        client.health.Watch(health_pb2.HealthCheckRequest(service=""), metadata=TOKEN, timeout=PATIENCE_S)
+        for _n in range(50)
     ]
     for watch in watches:
         assert (await watch.read()).status == SERVING
@@ -288,7 +304,7 @@ async def test_fifty_watchers_that_leave_cost_nothing(client: Client) -> None:
 async def test_drain_finishes_the_running_call_and_refuses_new_ones(client: Client, pipeline: FakePipeline) -> None:
     call = asyncio.ensure_future(client.measure(HOLDS))
     await started(pipeline)
-    drained = asyncio.ensure_future(client.worker.Drain(pb.DrainRequest(), metadata=TOKEN, timeout=20))
+    drained = asyncio.ensure_future(client.worker.Drain(pb.DrainRequest(), metadata=TOKEN, timeout=PATIENCE_S))
     status = await client.until(lambda status: status.state == pb.SERVING_STATE_DRAINING)
     assert (status.cause, status.live) == ("draining", True)
     assert await client.check() == NOT_SERVING
@@ -317,7 +333,7 @@ async def test_worker_whose_own_loop_dies_says_that_it_is_broken(
 ) -> None:
     async with running(pipeline.load) as (worker, _client):
         monkeypatch.setattr(HealthMonitor, "report", _dies)
-        assert "no report" in str(await asyncio.wait_for(worker.broken, 10))
+        assert "no report" in str(await asyncio.wait_for(worker.broken, PATIENCE_S))
         monkeypatch.undo()
 
 

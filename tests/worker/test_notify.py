@@ -12,7 +12,7 @@ from hair.worker.v1 import worker_service_pb2 as pb
 
 from tests.fakes.systemd import Systemd
 from tests.worker.fakes import FROZEN, OK
-from tests.worker.harness import NOT_SERVING, SERVING, refused
+from tests.worker.harness import NOT_SERVING, PATIENCE_S, SERVING, refused
 from tests.worker.processes import fake_worker, write_config
 
 BEAT_S = 0.02
@@ -78,7 +78,7 @@ async def test_a_stuck_event_loop_pings_no_more(tmp_path: Path, systemd: Systemd
 async def test_drain_by_rpc_is_no_stop(tmp_path: Path, systemd: Systemd) -> None:
     """The process stays up until it is stopped, and goes on pinging."""
     async with fake_worker(write_config(tmp_path / "w.json"), environ=environ(systemd)) as (_worker, client):
-        await client.worker.Drain(pb.DrainRequest(), metadata=client.token, timeout=20)
+        await client.worker.Drain(pb.DrainRequest(), metadata=client.token, timeout=PATIENCE_S)
         seen: dict[str, str] = {}
         while "finishes and leaves" not in seen.get("STATUS", ""):
             seen |= (await systemd.heard())[1]

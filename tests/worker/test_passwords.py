@@ -22,7 +22,7 @@ from structlog.testing import capture_logs
 
 from hairmesh.wire import ANALYZE_SERVICE, TOKEN_KEY
 from tests.worker.fakes import OK, FakePipeline
-from tests.worker.harness import PASSWORD, QUICK, SERVING, TOKEN, Client, refused, request, running
+from tests.worker.harness import PASSWORD, PATIENCE_S, QUICK, SERVING, TOKEN, Client, refused, request, running
 from worker.passwords import Credential, PasswordInterceptor, Passwords, address_of
 from worker.server import METHODS, REFLECTED
 from worker.tally import Tally
@@ -76,9 +76,9 @@ def test_what_could_be_guessed_is_told_whenever_it_is_taken_over() -> None:
 async def test_a_hundred_wrong_ones_shut_nobody_out_who_comes_from_the_same_address(client: Client) -> None:
     """All edges may come from one address: a guesser beside them must not become an outage."""
     for _ in range(100):
-        code, *_ = await refused(client.worker.GetStatus(pb.GetStatusRequest(), metadata=WRONG, timeout=60))
+        code, *_ = await refused(client.worker.GetStatus(pb.GetStatusRequest(), metadata=WRONG, timeout=PATIENCE_S))
         assert code is grpc.StatusCode.UNAUTHENTICATED
-    assert (await client.worker.GetStatus(pb.GetStatusRequest(), metadata=TOKEN, timeout=60)).status.boot_id
+    assert (await client.worker.GetStatus(pb.GetStatusRequest(), metadata=TOKEN, timeout=PATIENCE_S)).status.boot_id
 
 
 @pytest.mark.parametrize("metadata", [(), WRONG, TWICE], ids=["missing", "wrong", "twice"])
@@ -88,14 +88,16 @@ async def test_everything_but_two_bare_checks_is_closed(client: Client, metadata
 
     listing = health_pb2.HealthListRequest()  # type: ignore[attr-defined]  # the published stubs are older
     attempts = [
-        client.analyze.Measure(request(OK), metadata=metadata, timeout=60),
-        client.worker.GetStatus(pb.GetStatusRequest(), metadata=metadata, timeout=60),
-        stream(client.worker.WatchStatus(pb.WatchStatusRequest(), metadata=metadata, timeout=60)),
-        client.worker.Drain(pb.DrainRequest(), metadata=metadata, timeout=60),
-        client.health.Check(health_pb2.HealthCheckRequest(service=ANALYZE_SERVICE), metadata=metadata, timeout=60),
-        client.health.Check(health_pb2.HealthCheckRequest(service="wrong name"), metadata=metadata, timeout=60),
-        client.health.List(listing, metadata=metadata, timeout=60),
-        stream(client.health.Watch(health_pb2.HealthCheckRequest(service=""), metadata=metadata, timeout=60)),
+        client.analyze.Measure(request(OK), metadata=metadata, timeout=PATIENCE_S),
+        client.worker.GetStatus(pb.GetStatusRequest(), metadata=metadata, timeout=PATIENCE_S),
+        stream(client.worker.WatchStatus(pb.WatchStatusRequest(), metadata=metadata, timeout=PATIENCE_S)),
+        client.worker.Drain(pb.DrainRequest(), metadata=metadata, timeout=PATIENCE_S),
+        client.health.Check(
+            health_pb2.HealthCheckRequest(service=ANALYZE_SERVICE), metadata=metadata, timeout=PATIENCE_S
+        ),
+        client.health.Check(health_pb2.HealthCheckRequest(service="wrong name"), metadata=metadata, timeout=PATIENCE_S),
+        client.health.List(listing, metadata=metadata, timeout=PATIENCE_S),
+        stream(client.health.Watch(health_pb2.HealthCheckRequest(service=""), metadata=metadata, timeout=PATIENCE_S)),
         stream(_reflection(client, metadata)),
     ]
     for attempt in attempts:
@@ -110,12 +112,12 @@ async def test_bare_checks_tell_the_status_alone(pipeline: FakePipeline) -> None
     async with running(pipeline.load, warm=False, health=unwell) as (_worker, client):
         await client.until(lambda status: status.cause == "disk")
         assert await client.check("liveness", metadata=()) == SERVING
-        call = client.health.Check(health_pb2.HealthCheckRequest(service=""), timeout=60)
+        call = client.health.Check(health_pb2.HealthCheckRequest(service=""), timeout=PATIENCE_S)
         assert (await call).status == health_pb2.HealthCheckResponse.NOT_SERVING
         assert "x-health-reason" not in dict(await call.trailing_metadata())
         assert "disk_free_below" in await client.reason("")
         _code, info, _details = await refused(
-            client.health.Check(health_pb2.HealthCheckRequest(service=""), metadata=WRONG, timeout=60)
+            client.health.Check(health_pb2.HealthCheckRequest(service=""), metadata=WRONG, timeout=PATIENCE_S)
         )
         assert info.reason == "WRONG_PASSWORD"
 
@@ -208,4 +210,4 @@ def _reflection(client: Client, metadata: Any) -> Any:
         yield reflection_pb2.ServerReflectionRequest(list_services="*")
 
     stub: Any = ServerReflectionStub(client.channel)  # type: ignore[arg-type]  # the stubs know synchronous ones only
-    return stub.ServerReflectionInfo(list_services(), metadata=metadata, timeout=60)
+    return stub.ServerReflectionInfo(list_services(), metadata=metadata, timeout=PATIENCE_S)

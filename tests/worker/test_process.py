@@ -17,7 +17,7 @@ from hairmesh import certs
 from hairmesh.wire import ANALYZE_SERVICE, TOKEN_KEY
 from tests.worker import raw_http2
 from tests.worker.fakes import BREAKS, FROZEN, HOLDS, LOSES_ACCELERATOR, NO_FACE, OK, held
-from tests.worker.harness import NOT_SERVING, PASSWORD, SERVING, TOKEN, Client, Metadata, refused, request
+from tests.worker.harness import NOT_SERVING, PASSWORD, PATIENCE_S, SERVING, TOKEN, Client, Metadata, refused, request
 from tests.worker.processes import ROOT, fake_worker, process, write_config
 from worker.server import EXIT_ACCELERATOR_LOST
 
@@ -180,7 +180,7 @@ async def test_passwords_rotate_in_either_order_under_traffic(tmp_path: Path, ed
     config = write_config(tmp_path / "w.json")
     old, new = TOKEN, ((TOKEN_KEY, "new-password"),)
     async with fake_worker(config) as (worker, client):
-        stream = client.worker.WatchStatus(pb.WatchStatusRequest(), metadata=old, timeout=60)
+        stream = client.worker.WatchStatus(pb.WatchStatusRequest(), metadata=old, timeout=PATIENCE_S)
         await stream.read()
         traffic = Traffic(client, old)
         if edge_first:  # the worker has not heard of it: the edge goes on with the previous one
@@ -229,7 +229,9 @@ async def test_log_has_one_line_per_call_and_neither_passwords_nor_pictures(tmp_
         await client.until_slot(pb.SLOT_STATE_BUSY)
         call.cancel()
         await worker.event("call", request_id="r-left", outcome="cancelled")
-        await refused(client.analyze.SegmentFace(masks_pb2.SegmentFaceRequest(), metadata=ids("new"), timeout=60))
+        await refused(
+            client.analyze.SegmentFace(masks_pb2.SegmentFaceRequest(), metadata=ids("new"), timeout=PATIENCE_S)
+        )
         await worker.event("call", request_id="r-new", method="SegmentFace", outcome="refused")
         await refused(client.measure(OK, metadata=((TOKEN_KEY, "WRONG-SENTINEL"),)))
         worker.signal(signal.SIGTERM)

@@ -22,7 +22,7 @@ from hairmesh.wire import ANALYZE_SERVICE
 from tests.conftest import studio_portrait
 from tests.fakes.comfyui_server import ComfyUiServer
 from tests.vision.growth.comfyui_jobs import EXAMPLE, nothing_left
-from tests.worker.harness import SERVING, TOKEN, Client, kinds, refused, running, whole
+from tests.worker.harness import PATIENCE_S, SERVING, TOKEN, Client, kinds, refused, running, whole
 from tests.worker.processes import process, write_config
 from vision.canary import drawn_face
 from vision.models import ModelFiles, default_cache_dir
@@ -80,15 +80,15 @@ class Calls:
 
     async def measure(self, photo: common_pb2.Image, **fields: Any) -> measure_pb2.MeasureResponse:
         request = measure_pb2.MeasureRequest(photo=photo, options=SMALL, **fields)
-        return await self._again(lambda: self._stub.Measure(request, metadata=TOKEN, timeout=60))
+        return await self._again(lambda: self._stub.Measure(request, metadata=TOKEN, timeout=PATIENCE_S))
 
     async def design(self, photo: common_pb2.Image, **fields: Any) -> hairlines_pb2.DesignHairlinesResponse:
         request = hairlines_pb2.DesignHairlinesRequest(photo=photo, options=SMALL, **fields)
-        return await self._again(lambda: self._stub.DesignHairlines(request, metadata=TOKEN, timeout=60))
+        return await self._again(lambda: self._stub.DesignHairlines(request, metadata=TOKEN, timeout=PATIENCE_S))
 
     async def segment(self, photo: common_pb2.Image, **fields: Any) -> masks_pb2.SegmentFaceResponse:
         request = masks_pb2.SegmentFaceRequest(photo=photo, options=SMALL, **fields)
-        return await self._again(lambda: self._stub.SegmentFace(request, metadata=TOKEN, timeout=60))
+        return await self._again(lambda: self._stub.SegmentFace(request, metadata=TOKEN, timeout=PATIENCE_S))
 
     async def grow_styles(self, photo: common_pb2.Image, **fields: Any) -> list[growth_pb2.GrowStylesResponse]:
         return await whole(self.client.grow_styles(photo.data, timeout_s=100, options=SMALL, **fields))

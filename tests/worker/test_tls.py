@@ -18,7 +18,7 @@ from structlog.typing import EventDict
 from hairmesh import certs, renewal
 from tests.fakes.scrape import Scrape
 from tests.worker.fakes import FakePipeline
-from tests.worker.harness import QUICK, TOKEN, settings
+from tests.worker.harness import PATIENCE_S, QUICK, TOKEN, settings
 from worker.certificates import PortCertificate
 from worker.server import Worker
 from worker.settings import SettingsError, TlsSettings
@@ -52,7 +52,7 @@ def client(authority: certs.Authority = OURS, own: certs.Signed | None = None) -
 async def status_over(address: str, credentials: grpc.ChannelCredentials) -> pb.GetStatusResponse:
     alone = (("grpc.use_local_subchannel_pool", 1),)  # a connection of its own
     async with aio.secure_channel(address, credentials, options=alone) as channel:
-        return await WorkerServiceStub(channel).GetStatus(pb.GetStatusRequest(), metadata=TOKEN, timeout=60)
+        return await WorkerServiceStub(channel).GetStatus(pb.GetStatusRequest(), metadata=TOKEN, timeout=PATIENCE_S)
 
 
 async def test_only_encrypted_clients_get_in(pems: Mapping[str, Path], pipeline: FakePipeline) -> None:
@@ -62,7 +62,7 @@ async def test_only_encrypted_clients_get_in(pems: Mapping[str, Path], pipeline:
         assert answer.status.boot_id == worker.identity.boot_id
         async with aio.insecure_channel(worker.address) as plain:
             with pytest.raises(aio.AioRpcError) as caught:
-                await WorkerServiceStub(plain).GetStatus(pb.GetStatusRequest(), metadata=TOKEN, timeout=60)
+                await WorkerServiceStub(plain).GetStatus(pb.GetStatusRequest(), metadata=TOKEN, timeout=PATIENCE_S)
             assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
     finally:
         await worker.stop()
@@ -101,11 +101,11 @@ async def test_replaced_files_are_shown_to_new_connections_while_open_ones_live_
     try:
         async with aio.secure_channel(worker.address, client(before, before.sign("client"))) as open_one:
             ask = WorkerServiceStub(open_one).GetStatus
-            await ask(pb.GetStatusRequest(), metadata=TOKEN, timeout=60)
+            await ask(pb.GetStatusRequest(), metadata=TOKEN, timeout=PATIENCE_S)
             put(pems["cert"].parent, after.sign("worker"))
             tls["client_ca"].write_bytes(after.certificate)
             worker._certificate.look()
-            await ask(pb.GetStatusRequest(), metadata=TOKEN, timeout=60)
+            await ask(pb.GetStatusRequest(), metadata=TOKEN, timeout=PATIENCE_S)
             with pytest.raises(aio.AioRpcError):
                 await status_over(worker.address, client(before, before.sign("client")))
             shown = await Scrape.of_port(worker.metrics_port)
@@ -113,7 +113,7 @@ async def test_replaced_files_are_shown_to_new_connections_while_open_ones_live_
             assert shown.value("hairmesh_certificate_expires_timestamp_seconds", key="tls") == until
             answer = await status_over(worker.address, client(after, after.sign("client")))
             assert answer.status.boot_id == worker.identity.boot_id
-            await ask(pb.GetStatusRequest(), metadata=TOKEN, timeout=60)
+            await ask(pb.GetStatusRequest(), metadata=TOKEN, timeout=PATIENCE_S)
     finally:
         await worker.stop()
 

@@ -93,7 +93,7 @@ async def test_b51_watchers_killed_leave_nothing_behind(monkeypatch: pytest.Monk
         async with asyncio.timeout(60):  # however many watched: no thread, no slot is theirs
             assert await client.check() == SERVING
             await client.measure(OK)
-        await watchers.until_gone(10)
+        await watchers.until_gone(60)
         await watching.wait()
 
 
