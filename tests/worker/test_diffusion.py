@@ -146,9 +146,9 @@ async def test_b75_a_server_that_stands_costs_growth_until_it_moves_and_its_call
 ) -> None:
     """By a call whose time ends before any patience with the server does; four looks are left to answer it in."""
     server.faults.deaf = True
-    async with before(server, replace(UNHURRIED, late_stall_s=1.0, look_s=2.0)) as (_worker, client):
+    async with before(server, replace(UNHURRIED, late_stall_s=1.0, look_s=1.0)) as (_worker, client):
         server.engine.hold = "KSampler"
-        messages = await whole(client.grow_region(OK, region=TRIANGLE, timeout_s=12.0))
+        messages = await whole(client.grow_region(OK, region=TRIANGLE, timeout_s=9.0))
         (result,) = (message.result for message in messages if message.HasField("result"))
         assert result.grown_reason == "DIFFUSION_STALLED"
         assert result.marked_image.data
