@@ -43,7 +43,7 @@ PATIENCE_S: Final = 120.0
 _DONE = "-- that block did well --"
 _CLEAN = ("env", "-i", "HOME=/root", "TERM=dumb", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
 # In namespaces, for the folder $1 over the Debian $2. systemd sees cgroups v2 alone, whatever this machine has: what it
-# needs for IPAddressAllow= and DeviceAllow= is there.
+# needs for IPAddressAllow= and DeviceAllow= is there: bpf(), and the right to attach it.
 _BOOT = f"""
 set -eu
 mount --make-rprivate /
@@ -65,7 +65,7 @@ ip -n other link set lo up
 ip -n other link set eth0 up
 exec systemd-nspawn --quiet --boot --directory="$1/root" --machine=hairmesh --register=no --keep-unit \
     --notify-ready=yes --console=pipe --resolv-conf=off --timezone=off --link-journal=no \
-    --capability=all --system-call-filter=bpf
+    --capability=CAP_NET_ADMIN --system-call-filter=bpf
 """
 
 

@@ -108,13 +108,15 @@ def machine(releases: dict[str, Path], model_files: ModelFiles) -> Iterator[Mach
         machine.close()
 
 
-def install(machine: Machine, number: str) -> None:
-    """A version beside those that are there, without internet."""
-    names, there = (
-        block("install.md", "VERSION="),
-        block("install.md", "python3 -m venv $HOUSE/$VERSION\n$HOUSE/$VERSION/bin/pip install --no-index"),
-    )
-    machine.type(put(names, **{f"VERSION={hairmesh.__version__}": f"VERSION={number}"}))
+def install(machine: Machine, number: str, *, like: str | None = None) -> None:
+    """A version beside those that are there, without internet. With what it needs of others already in place where
+    `like` has it, so that pip has to unpack our own wheels alone.
+    """
+    there = block("install.md", "python3 -m venv $HOUSE/$VERSION\n$HOUSE/$VERSION/bin/pip install --no-index")
+    machine.type(put(block("install.md", "VERSION="), **{f"VERSION={hairmesh.__version__}": f"VERSION={number}"}))
+    if like is not None:
+        machine.type(f"mkdir $HOUSE/{number} && cp -al $HOUSE/{like}/lib $HOUSE/{number}")
+        machine.type(f"rm -r $HOUSE/{number}/lib/python3*/site-packages/pip*")  # it leads to the old folder
     said = machine.type(f"cd /root/{number}\n{there}")
     assert said.split()[-1] == number
 
@@ -279,6 +281,13 @@ def test_a_measurement_comes_through_nginx_and_so_does_its_picture(machine: Mach
     assert machine.run("systemctl", "list-units", "--failed", "--no-legend") == ""
 
 
+def test_they_leave_open_what_the_page_says(machine: Machine) -> None:
+    page = (ROOT / "docs" / "one-machine.md").read_text()
+    (told,) = re.findall(r"`systemd-analyze security` gives both (\d\.\d) on Debian 12", page)
+    for unit in UNITS:
+        assert f".service: {told} OK" in machine.run("systemd-analyze", "security", "--no-pager", f"{unit}.service")
+
+
 def test_lines_are_structured_and_secrets_stand_nowhere(machine: Machine) -> None:
     assert measured(machine)["code"] == 0
     edge, worker = (json.loads(machine.run("cat", f"/etc/hairmesh/{name}-1.json")) for name in ("edge", "worker"))
@@ -301,14 +310,13 @@ def test_lines_are_structured_and_secrets_stand_nowhere(machine: Machine) -> Non
 
 def test_a_worker_that_is_killed_is_back_after_three_seconds(machine: Machine) -> None:
     (before,) = show(machine, "hairmesh-worker@1", "NRestarts")
-    with journal(machine, "hairmesh-worker@1") as worker, journal(machine, "hairmesh-edge@1") as edge:
+    with journal(machine, "hairmesh-worker@1") as worker:
         machine.run("systemctl", "kill", "--kill-whom=main", "--signal=KILL", "hairmesh-worker@1")
         gone = worker.until("Main process exited, code=killed, status=9/KILL")
-        edge.until('"to": "NOT_SERVING", "cause": "unreachable"')
         started = worker.until("Starting hairmesh-worker@1.service")
         assert 3 <= at_s(started) - at_s(gone) < 30
         worker.until("Started hairmesh-worker@1.service")
-        edge.until('"to": "SERVING"')
+    until_online(machine, 1)
     assert measured(machine)["code"] == 0
     assert show(machine, "hairmesh-worker@1", "NRestarts") == [str(int(before) + 1)]
 
@@ -391,7 +399,7 @@ def reached(machine: Machine, address: str) -> bool:
 def test_a_new_version_and_back(machine: Machine) -> None:
     """Edges cost no call, the only worker those until its models are loaded; of two workers nobody notices."""
     older = hairmesh.__version__
-    install(machine, NEWER)
+    install(machine, NEWER, like=older)
     unpack(machine, NEWER)
     for begins in ("PATH=", "EDGES="):
         machine.type(block("one-machine.md", begins))
