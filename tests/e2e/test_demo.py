@@ -107,7 +107,7 @@ def killed_and_back(contact: Path, serve: subprocess.Popen[bytes]) -> dict[str, 
     until_s = time.monotonic() + 120
     while True:
         (worker,) = json.loads(contact.read_text())["workers"]
-        online = httpx.get(f"{told['url']}/monitor", trust_env=False).json().get("workers_healthy")
+        online = httpx.get(f"{told['url']}/monitor", trust_env=False, timeout=60).json().get("workers_healthy")
         if worker["pid"] not in (None, before["pid"]) and online == 1:
             return dict(worker)
         assert serve.poll() is None
@@ -135,7 +135,7 @@ def test_serve_until_interrupted(tmp_path: Path, *, tls: bool) -> None:
             assert told["url"].startswith("https://" if tls else "http://")
             verify = ssl.create_default_context(cafile=told["authority"]) if tls else True
             (worker,) = told["workers"]
-            answer = httpx.get(f"{told['url']}/monitor", trust_env=False, verify=verify)
+            answer = httpx.get(f"{told['url']}/monitor", trust_env=False, verify=verify, timeout=60)
             assert (answer.status_code, answer.json()["workers_healthy"]) == (200, 1)
             drill = httpx.post(
                 f"{told['url']}/monitor/fault",
@@ -143,6 +143,7 @@ def test_serve_until_interrupted(tmp_path: Path, *, tls: bool) -> None:
                 headers={"x-internal-token": told["token"]},
                 trust_env=False,
                 verify=verify,
+                timeout=60,
             )
             assert drill.status_code == 200
             measured = run_printed(r"^  (curl .*)$", log.read_text())

@@ -48,7 +48,7 @@ async def failure(driver: Driver, what: Call) -> CallFailedError:
 async def call_until(driver: Driver, worker: FakeWorker) -> Outcome:
     """Call until that worker has had one; whichever was online first is called first."""
     before = len(worker.seen)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             outcome = await driver.call(call())
             if len(worker.seen) > before:

@@ -50,8 +50,8 @@ async def test_2_b65_passing_probes_bring_no_traffic_to_a_worker_that_fails_ever
     loop = asyncio.get_running_loop()
     tried_s: list[tuple[float, float]] = []
     """Moments before and after each call that touched the bad one."""
-    async with asyncio.timeout(30):
-        while len(tried_s) < 3:
+    with capture_logs() as lines:
+        while len(tried_s) < 3:  # the test's own timeout ends it
             seen, before_s = len(bad.seen), loop.time()
             assert (await mesh.call(call())).worker == good.address
             if len(bad.seen) > seen:
@@ -61,7 +61,8 @@ async def test_2_b65_passing_probes_bring_no_traffic_to_a_worker_that_fails_ever
     assert gaps[0] >= 0.4
     assert gaps[1] >= 0.8, "the second cooldown is twice as long"
     assert bad.probes > probes + 5
-    assert worker_of(mesh, bad.address).cooldown_left_s > 0.8
+    told_s = [line["cooldown_s"] for line in lines if line["event"] == "worker_state" and line["to"] == "EJECTED"]
+    assert all(told >= least for told, least in zip(told_s, (0.4, 0.8, 1.6), strict=True)), told_s
 
 
 async def test_4_the_only_worker_fails_once_and_clients_and_monitor_hear_the_truth(
@@ -69,14 +70,14 @@ async def test_4_the_only_worker_fails_once_and_clients_and_monitor_hear_the_tru
 ) -> None:
     (worker,) = await workers(1)
     worker.script.append(FAILS)
-    rest, mesh = await edge(worker.address, health=HealthCheckConfig(interval_seconds=0.05, cooldown_seconds=1.5))
+    rest, mesh = await edge(worker.address, health=HealthCheckConfig(interval_seconds=0.05, cooldown_seconds=5))
     first = await rest.measure()
     meanwhile = await rest.measure()
     monitor = await rest.client.get("/monitor")
     for response in (first, meanwhile):
         assert (response.status_code, response.json()["code"]) == (503, 1007)
         assert response.json()["data"]["reason"] == "NO_WORKER"
-        assert 1 <= int(response.headers["retry-after"]) <= 3, "as long as the cooldown lasts, in whole seconds"
+        assert 1 <= int(response.headers["retry-after"]) <= 6, "as long as the cooldown lasts, in whole seconds"
     assert (monitor.status_code, monitor.json()["workers_healthy"]) == (503, 0)
     assert len(worker.seen) == 1
     await until(lambda: mesh.online().healthy == 1)
@@ -107,7 +108,7 @@ async def test_26_a_cooldown_ends_with_a_hundred_waiting_and_one_goes_there_firs
     mesh = await driver(
         bad.address,
         good.address,
-        health=HealthCheckConfig(interval_seconds=0.05, cooldown_seconds=0.5),
+        health=HealthCheckConfig(interval_seconds=0.05, cooldown_seconds=2),
         dispatch=DispatchConfig(max_in_flight=200),
     )
     await call_until(mesh, bad)
@@ -133,7 +134,7 @@ async def test_b67_a_pool_all_out_is_told_with_a_time_and_comes_back_one_trial_a
         worker.default = FAILS
     mesh = await driver(
         *(worker.address for worker in pool),
-        health=HealthCheckConfig(interval_seconds=0.05, cooldown_seconds=1.0),
+        health=HealthCheckConfig(interval_seconds=0.05, cooldown_seconds=4),
         dispatch=DispatchConfig(max_retries=0),
     )
     for number in range(count):
@@ -142,7 +143,7 @@ async def test_b67_a_pool_all_out_is_told_with_a_time_and_comes_back_one_trial_a
     refused = await failure(mesh, call())
     assert refused.reason == "NO_WORKER"
     assert refused.retry_after_s is not None
-    assert 1 <= refused.retry_after_s <= 2, "a promise that a client can keep to"
+    assert 1 <= refused.retry_after_s <= 5, "a promise that a client can keep to"
     assert [len(worker.seen) for worker in pool] == [1] * count
     for worker in pool:
         worker.default = Answer()

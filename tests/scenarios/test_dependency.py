@@ -60,7 +60,7 @@ async def test_25_a_required_one_takes_all_out_by_their_own_word_and_all_are_bac
         for worker in pool:
             worker.refuses = None
             worker.tell(serving=True)
-        await until(lambda: mesh.online().healthy == 3, within_s=10)
+        await until(lambda: mesh.online().healthy == 3, within_s=45)
     assert ejections(lines) == []
     assert {cause for _, cause in taken_out(lines)} == {"dependency"}
     assert (await mesh.call(call())).attempts == 1

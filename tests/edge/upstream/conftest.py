@@ -80,7 +80,7 @@ async def driver() -> AsyncIterator[MakeDriver]:
     await asyncio.gather(*(each.close() for each in made))
 
 
-async def until(condition: Callable[[], bool], *, within_s: float = 20.0) -> None:
+async def until(condition: Callable[[], bool], *, within_s: float = 60.0) -> None:
     """Wait for something that only shows from outside; fails by name when it never does."""
     async with asyncio.timeout(within_s):
         while not condition():  # noqa: ASYNC110  (nothing to await: it is the outside that looks)
