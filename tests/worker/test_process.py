@@ -71,7 +71,7 @@ async def test_compute_thread_that_never_ends_does_not_hold_the_process(tmp_path
 
 async def test_lost_accelerator_is_said_at_once_and_ends_the_process_after_edges_have_heard(tmp_path: Path) -> None:
     """B64: latched, drained, and gone with a code of its own, so that a supervisor starts a new process."""
-    config = write_config(tmp_path / "w.json", drain_delay_seconds=0.5)
+    config = write_config(tmp_path / "w.json", drain_delay_seconds=4)
     async with fake_worker(config) as (worker, client):
         code, info, _details = await refused(client.measure(LOSES_ACCELERATOR))
         assert (code, info.reason) == (grpc.StatusCode.UNAVAILABLE, "ACCELERATOR")
