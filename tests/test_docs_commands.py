@@ -37,10 +37,6 @@ TYPED_BOOTED: Mapping[str, str] = dict.fromkeys(
 )
 """By page: the test that runs its blocks marked `console` too, where systemd has booted."""
 UNTYPED: Mapping[tuple[str, str], str] = {
-    (
-        "docs/kubernetes.md",
-        "kubectl label ",
-    ): "wants a cluster; tests/deploy/test_kubernetes_page.py compares the labels with the rules",
     ("docs/kubernetes.md", "kubectl --namespace hairmesh port-forward"): "wants a cluster",
 }
 """By page and beginning of the block: why no test types it."""
