@@ -195,12 +195,12 @@ async def test_who_does_not_read_within_the_grace_time_hears_that_the_worker_dra
 ) -> None:
     cut_off, cut = calls.Calls.cut_off, asyncio.Event()
 
-    async def and_tell(these: calls.Calls, timeout_s: float) -> None:
-        await cut_off(these, timeout_s)
+    async def and_tell(these: calls.Calls, _timeout_s: float) -> None:
+        await cut_off(these, 0.5)  # nobody reads meanwhile
         cut.set()
 
     monkeypatch.setattr(calls.Calls, "cut_off", and_tell)
-    thresholds = replace(QUICK, close_s=0.5)
+    thresholds = replace(QUICK, close_s=PATIENCE_S)
     async with running(pipeline.load, drain_grace_seconds=0.1, thresholds=thresholds) as (worker, client):
         stream = client.grow_styles(BIG_ANSWER)
         await anext(aiter(stream))
