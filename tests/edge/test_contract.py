@@ -391,10 +391,10 @@ async def test_patience_of_the_client(rest: Rest, mesh: FakeMesh) -> None:
 
 
 async def test_patience_that_is_too_short_from_the_start_is_said(rest: Rest, mesh: FakeMesh) -> None:
-    mesh.failure = CallFailedError("DEADLINE", details={"needed_ms": 412}, retry_after_s=0.0)
-    response = await rest.measure(headers={"X-Request-Timeout-Ms": "300", "Accept-Language": "en"})
+    mesh.failure = CallFailedError("DEADLINE", details={"needed_ms": 41200}, retry_after_s=0.0)
+    response = await rest.measure(headers={"X-Request-Timeout-Ms": "30000", "Accept-Language": "en"})
     data = refusal(response, 504, 1007, "DEADLINE")
-    assert data["details"] == {"timeout_ms": 300, "needed_ms": 412, "retry_after_s": 1}
+    assert data["details"] == {"timeout_ms": 30000, "needed_ms": 41200, "retry_after_s": 1}
     assert "shorter than processing takes" in response.json()["message"]
     assert "Allow more time" in data["advice"]
 
@@ -402,8 +402,8 @@ async def test_patience_that_is_too_short_from_the_start_is_said(rest: Rest, mes
 @pytest.mark.parametrize(
     ("reason", "details", "told"),
     [
-        ("DEADLINE", {}, {"timeout_ms": 300, "retry_after_s": 5}),
-        ("BUSY", {"needed_ms": 900}, {"timeout_ms": 300, "needed_ms": 900, "retry_after_s": 5}),
+        ("DEADLINE", {}, {"timeout_ms": 30000, "retry_after_s": 5}),
+        ("BUSY", {"needed_ms": 90000}, {"timeout_ms": 30000, "needed_ms": 90000, "retry_after_s": 5}),
         ("BUSY", {}, {"retry_after_s": 5}),
         ("YAW", {"yaw_deg": 31}, {"yaw_deg": 31}),
     ],
@@ -412,7 +412,7 @@ async def test_patience_stands_beside_what_broke_it(
     rest: Rest, mesh: FakeMesh, reason: str, details: dict[str, float], told: dict[str, float]
 ) -> None:
     mesh.failure = failed(reason, details=details)
-    response = await rest.measure(headers={"X-Request-Timeout-Ms": "300"})
+    response = await rest.measure(headers={"X-Request-Timeout-Ms": "30000"})
     assert response.json()["data"]["details"] == told
     assert response.json()["message"] == TABLE[reason].message.zh
 
