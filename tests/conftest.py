@@ -1,9 +1,9 @@
-"""Test pictures and model files for every floor."""
+"""Test pictures, model files and a scripted worker for every floor."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from importlib.resources import files
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.fakes.systemd import Systemd
+from tests.fakes.worker import FakeWorker
 from vision import models
 from vision.errors import ModelError
 
@@ -47,6 +48,15 @@ def selfie(number: int = 1) -> Path:
 def full_length(number: int = 1) -> Path:
     """Full-length photo of the same person, 1536 × 2752: the face is small in it."""
     return Path(str(PEOPLE / f"P{number:03}" / "assets" / "studio_posture.jpg"))
+
+
+@pytest.fixture
+async def worker() -> AsyncIterator[FakeWorker]:
+    """A scripted worker in the test's own loop, serving."""
+    started = FakeWorker()
+    await started.start()
+    yield started
+    await started.stop()
 
 
 @pytest.fixture(scope="session")

@@ -110,14 +110,6 @@ def test_nginx_takes_the_servers_on_other_machines_too(tmp_path: Path) -> None:
 # What it does.
 
 
-@pytest.fixture
-async def worker() -> AsyncIterator[FakeWorker]:
-    worker = FakeWorker()
-    await worker.start()
-    yield worker
-    await worker.stop()
-
-
 def handled(edge: Process, request_id: str) -> int:
     """How many requests with that id an edge, which has stopped, has in its log."""
     lines = (edge.folder / "request_log.jsonl").read_text().splitlines()

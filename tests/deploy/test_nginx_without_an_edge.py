@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -19,14 +19,6 @@ from tests.edge.rest import MEASURE, PHOTO, STYLES
 from tests.fakes.worker import FakeWorker
 
 FORM = {"image": ("p.jpg", PHOTO)}
-
-
-@pytest.fixture
-async def worker() -> AsyncIterator[FakeWorker]:
-    worker = FakeWorker()
-    await worker.start()
-    yield worker
-    await worker.stop()
 
 
 class Waits:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 
@@ -18,14 +17,6 @@ from tests.fakes.worker import FakeWorker
 
 WATCHDOG_S = 1.2
 QUICK = {"interval_seconds": 0.2, "timeout_seconds": 0.5}
-
-
-@pytest.fixture
-async def worker() -> AsyncIterator[FakeWorker]:
-    worker = FakeWorker()
-    await worker.start()
-    yield worker
-    await worker.stop()
 
 
 @pytest.fixture

@@ -99,14 +99,6 @@ def listening(rest: Rest, path: str = STYLES, **options: Any) -> AbstractAsyncCo
     return context()
 
 
-@pytest.fixture
-async def worker() -> AsyncIterator[FakeWorker]:
-    started = FakeWorker()
-    await started.start()
-    yield started
-    await started.stop()
-
-
 Serve = Callable[..., Awaitable[Rest]]
 
 

@@ -39,14 +39,6 @@ from tests.fakes.worker import PASSWORD, Answer, FakeWorker, Refuse, png
 
 
 @pytest.fixture
-async def worker() -> AsyncIterator[FakeWorker]:
-    started = FakeWorker()
-    await started.start()
-    yield started
-    await started.stop()
-
-
-@pytest.fixture
 async def rest(tmp_path: Path, worker: FakeWorker) -> AsyncIterator[Rest]:
     config = PoolConfig(workers=(worker.address,), dispatch=DispatchConfig(queue_wait_seconds=0.2, max_retries=0))
     async with serving(tmp_path, Driver(config, PASSWORD, ChannelSecurity())) as running:
