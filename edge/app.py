@@ -113,6 +113,7 @@ def create_app(
     room = Room(in_force)
     crowd = Crowd(lambda: in_force.settings.limits, time.monotonic)
     app.state.room, app.state.crowd = room, crowd  # for the server: see `edge.command`
+    app.state.in_force = in_force
     picture_url = f"{settings.picture_base_url}{serve.PATH}"
     calls = Calls(mesh, store, in_force, picture_url, comment_every_s)
     gate = Gate(in_force)

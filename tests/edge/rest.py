@@ -26,7 +26,7 @@ from edge.local.thread import Load, load_engine
 from edge.pool.config import PoolConfig
 from edge.pool.figures import PoolFigures
 from edge.pool.snapshot import EndpointSnapshot, HistoryEntry, PoolSnapshot
-from edge.reload import ConfigFile
+from edge.reload import ConfigFile, InForce
 from edge.settings import Settings, parse
 from edge.stream import COMMENT_EVERY_S
 from edge.tls import HttpsCertificate
@@ -239,12 +239,15 @@ class Rest:
     config_path: Path
     content: dict[str, Any]
     """What the configuration file held at the start."""
+    in_force: InForce
 
-    def write_config(self, **changes: Any) -> None:
-        """Write the configuration file anew, renamed over the old one."""
+    async def configure(self, **changes: Any) -> None:
+        """Write the configuration file anew, renamed over the old one; it is in force on return."""
+        version = self.in_force.version
         part = self.config_path.with_suffix(".part")
         part.write_text(json.dumps({**self.content, **changes}))
         part.replace(self.config_path)
+        await eventually(lambda: self.in_force.version > version)
 
     async def measure(self, photo: bytes = PHOTO, *, headers: dict[str, str] | None = None, **fields: str) -> Any:
         """One measure call as a form; the HTTP response."""
@@ -326,7 +329,7 @@ async def serving(
         server.lifespan = config.lifespan_class(config)
         await server.startup(sockets=[listener])
         client = httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60, trust_env=False)
-        rest = Rest(client, port, settings, server, config_path, content)
+        rest = Rest(client, port, settings, server, config_path, content, app.state.in_force)
         try:
             yield rest
         finally:

@@ -13,7 +13,7 @@ from openapi_schema_validator import OAS31Validator
 
 from edge.pool.snapshot import ProbeSnapshot
 from edge.reload import content_hash
-from tests.edge.rest import EJECTED, PASSWORD, SOME_ONLINE, FakeMesh, Rest, endpoint, eventually, serving
+from tests.edge.rest import EJECTED, PASSWORD, SOME_ONLINE, FakeMesh, Rest, endpoint, serving
 
 TOKENS = ["first-admin-token-of-the-test", "second-admin-token-of-the-test"]
 BEARER = {"Authorization": f"Bearer {TOKENS[0]}"}
@@ -191,8 +191,8 @@ async def test_the_configuration_in_force(rest: Rest, mesh: FakeMesh) -> None:
     assert before["version"] == 1
     assert before["content_hash"] == content_hash(json.dumps(rest.content).encode())
     assert (before["awaiting_restart"], before["problems"]) == ([], [])
-    rest.write_config(docs={"enabled": False}, dispatch={"max_in_flight": 5})
-    await eventually(lambda: mesh.configured != [])
+    await rest.configure(docs={"enabled": False}, dispatch={"max_in_flight": 5})
+    assert len(mesh.configured) == 1
     told = await pool(rest)
     assert told["configuration"]["version"] == 2
     assert told["configuration"]["content_hash"] != before["content_hash"]
@@ -200,9 +200,8 @@ async def test_the_configuration_in_force(rest: Rest, mesh: FakeMesh) -> None:
     assert told["queue"]["max_in_flight"] == 5
 
 
-async def test_a_token_is_taken_away_while_it_runs(rest: Rest, mesh: FakeMesh) -> None:
-    rest.write_config(admin_tokens=TOKENS[1:])
-    await eventually(lambda: mesh.configured != [])
+async def test_a_token_is_taken_away_while_it_runs(rest: Rest) -> None:
+    await rest.configure(admin_tokens=TOKENS[1:])
     assert (await rest.client.get("/admin/pool", headers=BEARER)).status_code == 401
     assert (await rest.client.get("/admin/pool", headers={"X-Admin-Token": TOKENS[1]})).status_code == 200
 

@@ -450,16 +450,13 @@ async def test_limits_and_proxies_count_from_the_next_request(rest: Rest, mesh: 
     assert (await rest.measure(photo)).status_code == 200
     assert mesh.request.options.max_output_side_px == 2048
     assert mesh.calls[-1].client == "127.0.0.1"
-    rest.write_config(limits={"max_output_side": 512}, trusted_proxies=["127.0.0.0/8"])
-    await eventually(lambda: mesh.configured != [])
+    await rest.configure(limits={"max_output_side": 512}, trusted_proxies=["127.0.0.0/8"])
     assert (await rest.measure(photo, headers={"X-Forwarded-For": "203.0.113.9"})).status_code == 200
     assert mesh.request.options.max_output_side_px == 512
     assert mesh.calls[-1].client == "203.0.113.9"
-    rest.write_config(limits={"max_pixels": 90_000})
-    await eventually(lambda: len(mesh.configured) == 2)
+    await rest.configure(limits={"max_pixels": 90_000})
     assert (await rest.measure(photo)).json()["data"]["reason"] == "IMAGE_TOO_MANY_PIXELS"
-    rest.write_config(limits={"max_body_bytes": 65_536})
-    await eventually(lambda: len(mesh.configured) == 3)
+    await rest.configure(limits={"max_body_bytes": 65_536})
     assert (await rest.measure(photo + bytes(66_000))).json()["data"]["reason"] == "BODY_TOO_LARGE"
 
 
@@ -471,8 +468,7 @@ async def test_the_drill_takes_the_new_password_and_stays_on(rest: Rest, mesh: F
         return response.status_code
 
     assert await drill(PASSWORD, enabled=True) == 200
-    rest.write_config(shared_password="another")
-    await eventually(lambda: mesh.configured != [])
+    await rest.configure(shared_password="another")
     assert (await rest.client.get("/monitor")).json()["simulated"] is True
     assert await drill(PASSWORD, enabled=False) == 401
     assert await drill("another", enabled=False) == 200

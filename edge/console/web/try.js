@@ -139,6 +139,7 @@ export class TryPage {
       });
       kept.answer = { ...answer, route: this.call.route, took_s: (performance.now() - began_ms) / 1000 };
       this.wantsKey ||= answer.status === 401;
+      if (answer.status === 413) this.learn(); // what may be sent has changed since the page asked
       announce(say(answer.envelope.code === 0 ? "answer.good" : "answer.refused"));
     } catch (error) {
       this.problem = say(error.name === "AbortError" ? "try.cancelled" : "try.broken");

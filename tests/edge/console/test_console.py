@@ -202,15 +202,7 @@ async def test_leaving_ends_the_session(rest: Rest) -> None:
 
 async def test_a_session_ends_when_its_token_is_taken_away(rest: Rest) -> None:
     await enter(rest)
-    rest.write_config(admin_tokens=TOKENS[1:])
-
-    async def version() -> int:
-        headers = {"X-Admin-Token": TOKENS[1]}
-        found: int = (await rest.client.get("/admin/pool", headers=headers)).json()["configuration"]["version"]
-        return found
-
-    while await version() < 2:
-        pass
+    await rest.configure(admin_tokens=TOKENS[1:])
     assert (await rest.client.get("/console/state")).status_code == 401
 
 
@@ -256,11 +248,6 @@ async def test_where_nobody_could_enter_there_is_no_console(tmp_path: Path, mesh
 
 
 async def test_it_can_be_shut_and_opened_while_the_edge_runs(rest: Rest) -> None:
-    async def becomes(status: int) -> None:
-        while (await rest.client.get("/console")).status_code != status:
-            pass
-
-    rest.write_config(console={"enabled": False})
-    await becomes(404)
-    rest.write_config(console={"enabled": True})
-    await becomes(200)
+    for enabled, status in ((False, 404), (True, 200)):
+        await rest.configure(console={"enabled": enabled})
+        assert (await rest.client.get("/console")).status_code == status
