@@ -122,13 +122,14 @@ def fill(folder: Path, count: int) -> None:
 
 
 def date(folder: Path, ages_s: tuple[float, float]) -> None:
-    """Let the pictures there have ages between these, in no order."""
+    """Let the pictures there have ages between these, in no order, and lie on the disk, as those of that age do."""
     youngest_s, oldest_s = ages_s
     now_s = time.time()
     paths = list(folder.iterdir())
     for number, path in enumerate(paths):
         made_s = now_s - youngest_s - (oldest_s - youngest_s) * number / len(paths)
         os.utime(path, (made_s, made_s))
+    os.sync()
 
 
 class Client:

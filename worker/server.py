@@ -7,8 +7,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Coroutine, Mapping
-from contextlib import suppress
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -237,19 +237,26 @@ class Worker:
                 await self._calls.wait_ended()
         except TimeoutError:
             log.warning("grace_over", advice="the running call is cut off; its caller may try another worker")
-        await self._calls.cut_off(self._thresholds.close_s)
-        self._news.close()
-        await self._server.stop(self._thresholds.close_s)
+        with _going_on("calls"):
+            await self._calls.cut_off(self._thresholds.close_s)
+        with _going_on("news"):
+            self._news.close()
+        with _going_on("server"):
+            await self._server.stop(self._thresholds.close_s)
         for task in self._tasks:
             task.cancel()
         self._disk_probe.stop()
         self._dependencies.stop()
-        await self._exposition.close()
-        if self._collector is not None:
-            await asyncio.to_thread(self._collector.close)
         if self._certificate:
             self._certificate.stop()
-        ended = await self._engine.close(self._thresholds.thread_end_s)
+        with _going_on("metrics"):
+            await self._exposition.close()
+        with _going_on("tracing"):
+            if self._collector is not None:
+                await asyncio.to_thread(self._collector.close)
+        ended = True
+        with _going_on("pipeline"):
+            ended = await self._engine.close(self._thresholds.thread_end_s)
         if self._notify:
             self._notify.close()
         log.info("stopped", compute_thread_ended=ended)
@@ -282,6 +289,15 @@ class Worker:
         if not task.cancelled() and (error := task.exception()) and not self.broken.done():
             log.error("worker_broken", exc_info=error)
             self.broken.set_result(error)
+
+
+@contextmanager
+def _going_on(part: str) -> Iterator[None]:
+    """Whatever fails in closing a part is told, and the others are closed all the same."""
+    try:
+        yield
+    except Exception:
+        log.exception("part_not_closed", part=part)
 
 
 def _collector(tracing: TracingSettings) -> Collector | None:

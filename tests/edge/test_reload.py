@@ -263,6 +263,7 @@ async def test_a_file_system_that_hangs_is_said_and_waited_for(
         watched.path.write_text(text(limits={"max_pixels": 100_000}))
         await eventually(lambda: watched.in_force.problems != ())
         assert "its file system does not answer" in watched.in_force.problems[0]
+        await eventually(lambda: looks != [])
         assert len(looks) == 1, "whoever hangs is not joined by others"
         answers.set()
         await watched.applied()

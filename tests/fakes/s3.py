@@ -78,7 +78,7 @@ class S3Server:
             access_key_id=self.access_key,
             secret_access_key=self.secret_key,
             region="us-east-1",
-            client_options={"allow_http": True, "timeout": timedelta(seconds=5)},
+            client_options={"allow_http": True, "timeout": timedelta(seconds=30)},
             retry_config={"max_retries": 0},
         )
 

@@ -111,6 +111,7 @@ async def test_dependencies_speak_before_the_models_are_loaded(pipeline: FakePip
         async with running(load, warm=False, health=health) as (_worker, client):
             status = await client.until(lambda status: status.cause == "dependency")
             assert list(status.reasons) == ["dep_down:down", "starting"]
+            await client.until(lambda status: check(status, "dep/up").state == pb.CHECK_STATE_PASSING)
             assert [await client.check(name) for name in ("dep/up", "dep/down")] == [SERVING, NOT_SERVING]
             pipeline.release.set()
             await client.until(lambda status: list(status.reasons) == ["dep_down:down"])

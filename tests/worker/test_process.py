@@ -61,7 +61,7 @@ async def test_during_the_drain_delay_calls_are_served_and_a_second_signal_ends_
 async def test_compute_thread_that_never_ends_does_not_hold_the_process(tmp_path: Path) -> None:
     async with fake_worker(write_config(tmp_path / "w.json", drain_grace_seconds=0.1)) as (worker, client):
         call = asyncio.ensure_future(refused(client.measure(FROZEN)))
-        await client.until_slot(pb.SLOT_STATE_BUSY)
+        await client.until(lambda status: status.slot.call.stage != "")  # its thread has it
         worker.signal(signal.SIGTERM)
         code, info, _details = await call
         assert (code, info.reason) == (grpc.StatusCode.UNAVAILABLE, "DRAINING")

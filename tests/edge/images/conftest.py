@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from edge.images import objects
 from tests.e2e.small_disk import MountRefusedError, SmallDisk, small_disk
 from tests.fakes.s3 import BUCKET, S3Server, s3_server
 
@@ -21,9 +22,14 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 
 @pytest.fixture
 def store_url(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A place on it that no other test knows, with credentials for it in the environment."""
+    """A place on it that no other test knows, with credentials for it in the environment.
+
+    What is asked of it has a minute: on a busy machine the server is slow, and that is not what is tested.
+    """
     for name, value in s3.environment.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(objects, "IO_TIMEOUT_S", 60.0)
+    monkeypatch.setattr(objects, "TRY_TIMEOUT_S", 50.0)
     return f"s3://{BUCKET}/{secrets.token_hex(4)}/faces"
 
 
