@@ -261,7 +261,7 @@ def nothing_left(server: ComfyUiServer) -> bool:
 
 
 def others_prompt(server: ComfyUiServer, *, kind: str = "output", client_id: str = "somebody") -> str:
-    """Somebody else's prompt, with a picture of theirs; returns its id."""
+    """Somebody else's prompt, with a picture of theirs; returns its id once the server is at work, on it or another."""
     rgb = np.full((32, 32, 3), 90, dtype=np.uint8)
     buffer = io.BytesIO()
     Image.fromarray(rgb).save(buffer, "PNG")
@@ -273,4 +273,6 @@ def others_prompt(server: ComfyUiServer, *, kind: str = "output", client_id: str
     }
     status, answer = server.engine.submit({"prompt": prompt, "client_id": client_id})
     assert status == 200
-    return str(answer["prompt_id"])
+    prompt_id = str(answer["prompt_id"])
+    until(lambda: server.engine.running or prompt_id in server.engine.history)
+    return prompt_id
