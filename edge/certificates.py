@@ -100,11 +100,13 @@ class Certificates:
             if what is not Look.LEAVE:
                 await self._take_over(key, watched)
                 # Replaced while it was read: the next look takes the rest over, and tells of it.
-                as_seen = await self._read(partial(digest, files.named)) == now
-                if as_seen and watched.renewal.judge(now):
-                    log.info("certificate_renewed", key=key, expires_at=_told(watched.validity))
+                if await self._read(partial(digest, files.named)) == now:
+                    if watched.renewal.judge(now):
+                        log.info("certificate_renewed", key=key, expires_at=_told(watched.validity))
+                    await self._warn_of_permissions(files)
             elif watched.validity is None and files.cert:
-                await self._see_first(watched, files.cert, files.key)
+                watched.validity = await self._read(partial(_validity, files.cert))  # it is in force already
+                await self._warn_of_permissions(files)
         except (pem.PemError, ChannelSecurityError) as error:
             if what is Look.JUDGE:
                 watched.renewal.judge(now)
@@ -124,11 +126,9 @@ class Certificates:
             await self._reconfigure(settings.pool(), settings.shared_password.get_secret_value(), settings.worker_tls)
         watched.validity = validity
 
-    async def _see_first(self, watched: _Watched, cert: Path, key: Path | None) -> None:
-        """What is in force already."""
-        watched.validity = await self._read(partial(_validity, cert))
-        if key and (mode := await self._read(partial(pem.loose_permissions, key))):
-            log.warning("key_open_to_others", file=str(key), mode=mode)
+    async def _warn_of_permissions(self, files: _Files) -> None:
+        if files.key and (mode := await self._read(partial(pem.loose_permissions, files.key))):
+            log.warning("key_open_to_others", file=str(files.key), mode=mode)
 
     def _warn(self, key: str, files: _Files, validity: pem.Validity) -> None:
         say = log.warning if validity.expires_at > datetime.now(UTC) else log.error

@@ -60,8 +60,7 @@ class PortCertificate:
 
     def start(self) -> None:
         """Begin to watch."""
-        if mode := pem.loose_permissions(self._key):
-            log.warning("key_open_to_others", file=str(self._key), mode=mode)
+        self._warn_of_permissions()
         threading.Thread(target=self._run, name="certificates", daemon=True).start()
 
     def stop(self) -> None:
@@ -95,6 +94,11 @@ class PortCertificate:
             self._news.append(fresh)
             self.validity = validity
             log.info("certificate_renewed", expires_at=validity.expires_at.isoformat())
+            self._warn_of_permissions()
+
+    def _warn_of_permissions(self) -> None:
+        if mode := pem.loose_permissions(self._key):
+            log.warning("key_open_to_others", file=str(self._key), mode=mode)
 
     def _read(self) -> tuple[grpc.ServerCertificateConfiguration, pem.Validity]:
         """Raises `pem.PemError`."""

@@ -75,8 +75,9 @@ def _judge(path: Path | None, listen: str | None) -> int:
     try:
         settings = configuration.load(path, os.environ, listen=listen)
         complaints = tuple(outside.complaints(settings))
-        if path and (warning := configuration.permissions_warning(path)):
-            typer.echo(f"hairmesh-worker: warning: {warning}", err=True)
+        for private in filter(None, (path, settings.tls.key)):
+            if warning := configuration.permissions_warning(private):
+                typer.echo(f"hairmesh-worker: warning: {warning}", err=True)
     except configuration.SettingsError as error:
         complaints = error.complaints
     for complaint in complaints:

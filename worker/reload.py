@@ -9,7 +9,7 @@ from pathlib import Path
 import structlog
 
 from worker.passwords import Passwords
-from worker.settings import Settings, SettingsError, parse, read
+from worker.settings import Settings, SettingsError, parse, permissions_warning, read
 
 LIVE = frozenset({"accept_passwords"})
 """Keys of the file whose changes are in force at the next look; all others wait for the next start."""
@@ -54,10 +54,12 @@ class PasswordReload:
         text, problem = self._read()
         if (text, problem) == self._seen:
             return
-        self._seen = text, problem
+        first, self._seen = self._seen is None, (text, problem)
         try:
             if not problem:
                 self._apply(parse(text, self._environ, listen=self._listen, origin=str(self._path)))
+                if not first and (warning := permissions_warning(self._path)):  # the start warned of the first one
+                    log.warning("config_permissions", problem=warning)
         except SettingsError as error:
             problem = str(error)
         except Exception as error:  # a fault of ours does not end the watching

@@ -20,6 +20,7 @@ from edge import certificates, reload
 from edge.certificates import Certificates
 from edge.reload import InForce
 from edge.settings import parse
+from edge.tls import HttpsCertificate
 from hairmesh import certs, renewal
 from tests.edge.rest import MEASURE, PHOTO, FakeMesh, Rest, eventually, serving
 
@@ -158,14 +159,37 @@ async def test_what_expires_soon_or_has_expired_is_said_once_and_served(tmp_path
         assert datetime.fromisoformat(told["expires_at"]) == each[1].replace(microsecond=0)
 
 
-async def test_a_key_that_others_can_read_is_warned_of(tmp_path: Path, mesh: FakeMesh) -> None:
+@pytest.mark.parametrize("of", ["tls", "worker_tls"])
+async def test_a_key_that_others_can_read_is_warned_of_at_the_start_when_renewed_and_when_asked(
+    tmp_path: Path, mesh: FakeMesh, of: str
+) -> None:
+    key = tmp_path / "edge.key"
     put(tmp_path, AUTHORITY.sign("edge"))
-    (tmp_path / "edge.key").chmod(0o644)
-    with structlog.testing.capture_logs() as logs:
-        async with serving(tmp_path, mesh, tls=named(tmp_path)):
-            await eventually(lambda: bool(events(logs, "key_open_to_others")))
-    (told,) = events(logs, "key_open_to_others")
-    assert (told["file"], told["mode"]) == (str(tmp_path / "edge.key"), "0644")
+    (tmp_path / "ca.pem").write_bytes(AUTHORITY.certificate)
+    files = named(tmp_path) | ({"ca": str(tmp_path / "ca.pem")} if of == "worker_tls" else {})
+    content = {"workers": ["127.0.0.1:1"], "shared_password": "x", of: files}
+    settings = parse(json.dumps(content).encode())
+    https = HttpsCertificate(settings.tls) if of == "tls" else None
+    watched = Certificates(InForce(settings), https, mesh.reconfigure)
+
+    async def look(*, asked: bool = False) -> list[str]:
+        with structlog.testing.capture_logs() as logs:
+            await watched.look(asked=asked)
+        for each in events(logs, "key_open_to_others"):
+            assert (each["file"], each["mode"]) == (str(key), "0644")
+        return [each["event"] for each in logs]
+
+    key.chmod(0o644)
+    assert await look() == ["key_open_to_others"]
+    assert await look() == []
+    put(tmp_path, AUTHORITY.sign("edge"))
+    assert await look() == ["certificate_renewed"], "its mode is 0600"
+    put(tmp_path, AUTHORITY.sign("edge"))
+    key.chmod(0o644)
+    assert await look() == ["certificate_renewed", "key_open_to_others"]
+    assert await look() == []
+    assert await look(asked=True) == ["key_open_to_others"]
+    watched.close()
 
 
 async def test_those_towards_workers_are_taken_over_when_their_files_change(tmp_path: Path, mesh: FakeMesh) -> None:

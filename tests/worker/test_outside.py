@@ -56,11 +56,26 @@ def test_a_certificate_and_the_key_of_another(tmp_path: Path) -> None:
         signed = authority.sign("worker")
         (tmp_path / f"{name}.pem").write_bytes(signed.certificate)
         (tmp_path / f"{name}.key").write_bytes(signed.key)
+        (tmp_path / f"{name}.key").chmod(0o600)
     pair = {"cert": str(tmp_path / "one.pem"), "key": str(tmp_path / "one.key")}
     assert judged(tmp_path / "w.json", tls=pair)[0] == 0
     status, _said, (complaint,) = judged(tmp_path / "w.json", tls=pair | {"key": str(tmp_path / "other.key")})
     assert status == 2
     assert complaint.startswith("tls: ")
+
+
+def test_a_key_that_others_can_read_is_warned_of(tmp_path: Path) -> None:
+    signed = certs.Authority(certs.LOCAL_HOSTS).sign("worker")
+    cert, key = tmp_path / "one.pem", tmp_path / "one.key"
+    cert.write_bytes(signed.certificate)
+    key.write_bytes(signed.key)
+    for mode, warnings in (
+        (0o640, []),
+        (0o644, [f"hairmesh-worker: warning: {key} is open to others (mode 0644); chmod 600 it"]),
+    ):
+        key.chmod(mode)
+        status, _said, warned = judged(tmp_path / "w.json", tls={"cert": str(cert), "key": str(key)})
+        assert (status, warned) == (0, warnings)
 
 
 def test_the_environment_counts(tmp_path: Path) -> None:

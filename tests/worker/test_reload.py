@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +46,11 @@ class Watched:
 
 
 @pytest.fixture
-def watched(tmp_path: Path) -> Watched:
-    return Watched(tmp_path / "w.json")
+def watched(tmp_path: Path) -> Iterator[Watched]:
+    """Whatever takes its place is for its owner alone, until a test says otherwise."""
+    before = os.umask(0o077)
+    yield Watched(tmp_path / "w.json")
+    os.umask(before)
 
 
 def _sparse(path: Path) -> None:
@@ -109,3 +112,17 @@ def test_what_is_in_force_again_is_no_news(watched: Watched) -> None:
     assert watched.look() == []
     watched.path.write_text(config("SENTINEL-the-old-one", device="cpu"))
     assert watched.look() == ["config_change_needs_restart"]
+
+
+def test_one_that_is_open_to_others_is_warned_of_when_it_takes_its_place(watched: Watched) -> None:
+    watched.path.write_text(config("SENTINEL-the-new-one"))
+    watched.path.chmod(0o644)
+    assert watched.look() == ["passwords_changed", "config_permissions"]
+
+
+def test_the_one_that_was_read_at_the_start_is_not_warned_of_twice(tmp_path: Path) -> None:
+    path = tmp_path / "w.json"
+    path.touch(0o644)
+    with capture_logs() as logs:
+        Watched(path)
+    assert [entry["event"] for entry in logs if entry["event"] == "config_permissions"] == []

@@ -178,6 +178,26 @@ def test_a_broken_pair_changes_nothing_and_is_one_error(
     assert [each["event"] for each in watched.look()] == ["certificate_renewed"]
 
 
+def test_a_key_that_others_can_read_is_warned_of_at_the_start_and_when_it_is_taken_over(
+    pems: Mapping[str, Path],
+) -> None:
+    watched, key = Watched(pems), pems["key"]
+    key.chmod(0o644)
+    with structlog.testing.capture_logs() as logs:
+        watched.certificate.start()
+        watched.certificate.stop()
+    put(key.parent, OURS.sign("worker"))
+    assert [each["event"] for each in watched.look()] == ["certificate_renewed"], "its mode is 0600"
+    put(key.parent, OURS.sign("worker"))
+    key.chmod(0o644)
+    renewed, told = watched.look()
+    assert renewed["event"] == "certificate_renewed"
+    for each in (*logs, told):
+        assert (each["event"], each["file"], each["mode"]) == ("key_open_to_others", str(key), "0644")
+    assert len(logs) == 1
+    assert watched.look() == []
+
+
 @pytest.mark.parametrize(("days_left", "level"), [(1, "warning"), (-1, "error")])
 def test_what_expires_is_said(pems: Mapping[str, Path], days_left: int, level: str) -> None:
     put(pems["cert"].parent, OURS.sign("worker", valid=(NOW - 90 * DAY, NOW + days_left * DAY)))

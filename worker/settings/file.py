@@ -75,8 +75,8 @@ def _schema() -> config_nodes.Schema:
 
 
 def permissions_warning(path: Path) -> str:
-    """What to do where others can use the file that carries the passwords; empty where they cannot. Its group may read
-    it, as at the edge: Kubernetes and Compose hand secrets over like that.
+    """What to do where others can use a file with passwords or a key; empty where they cannot. Its group may read it,
+    as at the edge: Kubernetes and Compose hand secrets over like that.
     """
     mode = pem.loose_permissions(path)
     return f"{path} is open to others (mode {mode}); chmod 600 it" if mode else ""
