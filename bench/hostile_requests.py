@@ -118,6 +118,8 @@ class Arsenal:
             (target + length + b"Transfer-Encoding: chunked\r\n\r\n" + body, True),
             (target + b"Transfer-Encoding: " + mark + b"\r\n\r\n" + body, True),
             (target + b"Content-Length: 1000000\r\n\r\n" + body, True),
+            (target + b"Content-Length: " + b"0" * 5000 + b"%d\r\n\r\n" % len(body) + body, True),
+            (target + b"Content-Length: 1" + b"0" * 5000 + b"\r\n\r\n" + body, True),
             (target + b"X-" + mark + b"\0: 1\r\n" + length + b"\r\n" + body, False),
             (target + b"X: " + mark + b"\x01\r\n" + length + b"\r\n" + body, False),
             (target + b" folded: " + mark + b"\r\n" + length + b"\r\n" + body, False),
@@ -195,6 +197,7 @@ class Arsenal:
                     b"multipart/form-data; boundary=" + luck.choice((mark, b'"', b"\xff", b"a" * 5000, b"")),
                 )
             ],
+            [(b"Content-Type", b"multipart/form-data" + b";" * luck.choice((200, 30_000)) + b"boundary=" + mark)],
             [(b"Content-Encoding", luck.choice((b"gzip", b"br", mark)))],
             [(b"Accept-Language", luck.choice((mark, b"en;q=" + mark, b"en," * 3000, b"\xe4\xb8\xad")))],
             [(b"X-Request-ID", luck.choice((mark, mark * 100, b"\xff" * 8, b"a b"))), (b"X-Request-ID", mark)],
@@ -223,7 +226,7 @@ class Arsenal:
         method = luck.choice(METHODS).encode()
         paths = (*GONE_PATHS, *ROUTES, *DOORS, "/static/annotations/x.png", "/api/v1/requests/x/pictures")
         path = luck.choice(paths).encode() + luck.choice(
-            (b"", b"?token=" + mark, b"/" + mark, b"%2f..%2f" + mark, b"?" + mark)
+            (b"", b"?token=" + mark, b"/" + mark, b"%2f..%2f" + mark, b"?" + mark, b"%0a", b"%0a?token=" + mark)
         )
         return _request(method, path, luck.choice((b"", mark)), [(b"X-Admin-Token", mark)]), False
 
@@ -313,6 +316,13 @@ class Arsenal:
             body = body.replace(b"\r\n\r\n", b"\r\nX-" + mark * 3000 + b": 1\r\n\r\n", 1)
         elif how == 7:
             boundary = luck.choice((b"wrong", b"b" * 300, b"-"))
+        elif how == 8:
+            boundary = b"B"
+            body = luck.choice((b"\r\n--B-", b"\r\n--B\r", b"\r\n--B;" + mark)) * 200_000
+        elif how == 9:
+            body = body.replace(b"\r\n--" + boundary, b"\r\n--" + boundary + b" " * 1_000_000, 1)
+        elif how == 10:
+            body = _form_of([_field(b"a" + b";" * 4000 + mark, b"")] * 30)[1]
         return _post(self._route(), boundary, body), False
 
     def _cheap_picture(self, mark: bytes) -> tuple[bytes, bool]:

@@ -6,11 +6,11 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext, suppress
+from functools import wraps
 from typing import Any, Protocol
 
 import structlog
 from fastapi import FastAPI
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,7 +23,7 @@ from edge.certificates import Certificates
 from edge.console.handlers import Console
 from edge.documentation import DocumentedApp, add_pages
 from edge.errors import FRAMEWORK_REASONS, ApiError
-from edge.exchange import PREFIX, ApiExchanges, Endpoint
+from edge.exchange import PREFIX, ApiExchanges
 from edge.images import openapi as openapi_images
 from edge.images import removal, serve
 from edge.images.opening import open_store
@@ -97,7 +97,7 @@ def create_app(
         async with AsyncExitStack() as end:  # the last one first, each though another one fails
             if tracing is not None:
                 await end.enter_async_context(_closing(tracing))
-            for part in (request_log, store, local, mesh, certificates, exposition):
+            for part in (request_log, store, local, mesh, certificates, gate, exposition):
                 await end.enter_async_context(_closing(part))
             if settings.metrics.listen:
                 exposition.serve(settings.metrics.listen)
@@ -127,7 +127,8 @@ def create_app(
     admin = Admin(mesh, local.vision, in_force, monitor, stats=stats, exposition=exposition, gate=gate)
     recent = RecentErrors()
     picture, remove = serve.Pictures(store).picture, removal.Removal(store, gate.judge_admin).remove
-    _add_routes(app, calls=calls, local=local, monitor=monitor, admin=admin, picture=picture, remove=remove)
+    plain_calls = _add_calls(app, calls, local)
+    _add_routes(app, monitor=monitor, admin=admin, picture=picture, remove=remove)
     console = Console(in_force, monitor, pool=admin.describe_pool, recent=recent, stats=stats, gate=gate)
     for method, path, respond in console.routes():
         app.add_route(path, respond, methods=[method], include_in_schema=False)
@@ -138,23 +139,19 @@ def create_app(
         stats=stats,
         room=room,
         admit=access.admit,
-        calls=_plain_calls(app),
+        calls=plain_calls,
         trace=None if tracing is None else tracing.tell,
     )
     return app
 
 
-def _add_routes(
-    app: FastAPI,
-    *,
-    calls: Calls,
-    local: LocalCalls,
-    monitor: Monitor,
-    admin: Admin,
-    picture: Handler,
-    remove: Handler,
-) -> None:
-    """Every documented path, with who answers there and what is documented of it."""
+def _add_calls(app: FastAPI, calls: Calls, local: LocalCalls) -> dict[tuple[str, str], Handler]:
+    """The calls by method and path, for `ApiExchanges` to run. What the framework has of them is their documentation.
+
+    The framework is less strict about a path than a table is (it takes one that ends with a line feed): who reached a
+    call through it would have been asked for no key, and counted by nobody.
+    """
+    added: dict[tuple[str, str], Handler] = {}
     for path, call, documentation in (
         ("/api/v1/face/measure", calls.measure, openapi_calls.MEASURE),
         ("/api/v1/face/masks", calls.masks, openapi_calls.MASKS),
@@ -163,9 +160,26 @@ def _add_routes(
         ("/api/v1/hair/grow", calls.grow, openapi_calls.GROW),
         ("/api/v1/face/features", local.features, openapi_local.FEATURES),
         ("/api/v1/face/special-points", local.special_points, openapi_local.SPECIAL_POINTS),
-        ("/monitor/fault", monitor.fault, openapi.FAULT),
     ):
-        app.add_api_route(path, call, methods=["POST"], **documentation)
+        app.add_api_route(path, _documented(call), methods=["POST"], **documentation)
+        added["POST", path] = call
+    return added
+
+
+def _documented(call: Handler) -> Handler:
+    """What describes itself as the call does, and is not there for anybody who asks."""
+
+    @wraps(call)
+    async def not_here(request: Request) -> Response:
+        del request.scope["route"]  # nor is it counted as that call
+        raise HTTPException(404)
+
+    return not_here
+
+
+def _add_routes(app: FastAPI, *, monitor: Monitor, admin: Admin, picture: Handler, remove: Handler) -> None:
+    """Every other documented path, with who answers there and what is documented of it."""
+    app.add_api_route("/monitor/fault", monitor.fault, methods=["POST"], **openapi.FAULT)
     for path, handler, documentation in (
         ("/health", monitor.health, openapi.HEALTH),
         ("/gateway-health", monitor.health, openapi.HEALTH),
@@ -209,16 +223,6 @@ async def _background(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-
-
-def _plain_calls(app: FastAPI) -> dict[tuple[str, str], Endpoint]:
-    """The calls whose path is always the same, by method and path."""
-    return {
-        (method, route.path): route.endpoint
-        for route in app.routes
-        if isinstance(route, APIRoute) and route.path.startswith(PREFIX) and not route.param_convertors
-        for method in route.methods or ()
-    }
 
 
 def _framework(settings: Settings, lifespan: Lifespan) -> FastAPI:

@@ -28,7 +28,7 @@ from edge.recent_errors import RecentErrors
 from edge.request_log import RequestLog
 from edge.room import Room
 from edge.stats import NO_ROUTE, Outcome, Stats
-from edge.upload import ClientGoneError, public_name
+from edge.upload import ClientGoneError, declared_bytes, public_name
 from hairmesh.trace_context import TraceContext
 
 PREFIX = "/api/"
@@ -182,8 +182,7 @@ class Exchange:
     def _much_is_unread(self) -> bool:
         if self.body_read or self.client_gone:
             return False
-        length = self.headers.get("content-length", "0")
-        return "transfer-encoding" in self.headers or not length.isdecimal() or int(length) > SMALL_BODY_BYTES
+        return "transfer-encoding" in self.headers or declared_bytes(self.headers) > SMALL_BODY_BYTES
 
     def duration_s(self) -> float:
         """From its beginning to its answer, or to now where there is none."""
@@ -304,8 +303,8 @@ Trace = Callable[[Exchange, Outcome, float], None]
 class ApiExchanges:
     """ASGI middleware: an `Exchange` around every request under `/api/`; everything else passes untouched.
 
-    `calls` are the routes without path parameters, by method and path. They are called from here: the framework's way
-    to a handler takes 5 % of a fast call. Documentation and refusals still go through the framework. `trace` is there
+    `calls` are the routes without path parameters, by method and path. They are called from here and from nowhere else:
+    the framework's way to a handler takes 5 % of a fast call. Refusals still go through the framework. `trace` is there
     where spans are wanted.
     """
 

@@ -210,3 +210,16 @@ def test_what_cannot_be_meant_is_refused(changes: dict[str, Any], problem: str) 
         parse(json.dumps(content).encode())
     assert str(caught.value).startswith(problem)
     assert "SENTINEL" not in str(caught.value)
+
+
+@pytest.mark.parametrize("end", ["%0A", "%0a", "%0D", "%0D%0A", "%00", "%20", "/", "%2F", ";", "%23", "/."])
+async def test_no_other_spelling_of_a_path_reaches_a_call(tmp_path: Path, mesh: FakeMesh, end: str) -> None:
+    """The framework's own patterns take a line feed at the end."""
+    async with with_keys(tmp_path, mesh, entry()) as rest:
+        for route in (*CALLS, FEATURES, SPECIAL_POINTS):
+            for path in (f"{route}{end}", f"{route}{end}?token=abc"):
+                response = await rest.post(path)
+                assert response.json()["data"]["reason"] in {"NOT_FOUND", "UNAUTHORIZED"}, path
+        assert mesh.calls == []
+        await rest.stop()
+        assert {line["route"] for line in rest.log_lines() if line["reason"] == "NOT_FOUND"} <= {None}

@@ -263,22 +263,46 @@ def test_slices_change_nothing(cut: int, content: bytes) -> None:
         assert parse(TYPE, body) == Upload(files={"image": content}, parameters={"lang": "zh"})
 
 
+BEGUN = form(IMAGE)[:-9]
 HOSTILE = {
     "blanks after a boundary": form(IMAGE)[:-4] + b" " * 2_000_000 + b"\r\n",
-    "boundaries that are none": form(IMAGE)[:-9] + b"\r\n--xyzq" * 250_000 + b"\r\n--xyz--",
+    "blanks after the first boundary": b"--xyz" + b"\t " * 1_000_000 + BEGUN.removeprefix(b"--xyz"),
+    "blanks after a boundary in the data": BEGUN + b"\r\n--xyz" + b" " * 2_000_000 + b"\r\n--xyz--\r\n",
+    "boundaries that are none": BEGUN + b"\r\n--xyzq" * 250_000 + b"\r\n--xyz--\r\n",
+    "boundaries that are nearly one": BEGUN + b"\r\n--xyz\r" * 250_000 + b"\r\n--xyz--\r\n",
 }
 
 
 @pytest.mark.parametrize("name", sorted(HOSTILE))
-async def test_a_body_made_to_keep_the_parser_busy_lets_others_have_their_turn(name: str) -> None:
-    parsing = asyncio.create_task(upload.parse(TYPE, HOSTILE[name], PHOTO_ALONE, Alone()))
-    turns = 0
-    while not parsing.done():
-        await asyncio.sleep(0)
-        turns += 1
-    await asyncio.wait([parsing])
-    assert turns >= len(HOSTILE[name]) // upload.SLICE_BYTES
-    parsing.exception()  # whatever came of it
+def test_a_body_made_to_keep_the_parser_busy_is_refused_unparsed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(upload, "MultipartParser")
+    (limit,) = details_of(lambda: parse(TYPE, HOSTILE[name]), "BAD_MULTIPART")
+    assert limit in {"max_parts", "max_padding"}
+
+
+@pytest.mark.parametrize("end", [b"--\r\n", b"--", b"--" + b" \t" * 30 + b"\r\n", b"--\r\nbehind it"])
+def test_as_many_parts_as_may_be_and_some_blanks_at_the_end(end: bytes) -> None:
+    parts = [IMAGE, *((f'form-data; name="f{number}"', b"x") for number in range(upload.MAX_PARTS - 1))]
+    assert len(parse(TYPE, form(*parts, end=end)).parameters) == upload.MAX_PARTS - 1
+
+
+async def test_a_form_lets_others_have_their_turn() -> None:
+    crowd = Crowd()
+    body = form((IMAGE[0], bytes(2_000_000)))
+    await upload.parse(TYPE, body, PHOTO_ALONE, crowd)
+    assert sum(crowd.turns) >= 2 * (len(body) // upload.SLICE_BYTES), "once to be looked through, once to be parsed"
+
+
+def test_names_of_entities_and_no_more_semicolons() -> None:
+    """What a browser makes of a Chinese file name on a page that is not in UTF-8."""
+    entities = "&#39118;" * 60
+    disposition = f'form-data; name="image"; filename="{entities}.jpg"'
+    assert parse(TYPE, form((disposition, IMAGE[1]))).files == {"image": IMAGE[1]}
+    many = form((f'form-data; name="image"{";" * 4000}', b"x"))
+    assert details_of(lambda: parse(TYPE, many), "BAD_MULTIPART") == {"max_semicolons": upload.MAX_SEMICOLONS}
+    assert upload.is_supported(f"{TYPE}; charset=utf-8")
+    for kind in ("multipart/form-data", "application/json"):
+        assert not upload.is_supported(f"{kind}{';' * 30_000} boundary=xyz")
 
 
 def in_json(text: str, **others: object) -> bytes:
@@ -436,6 +460,20 @@ async def test_a_declared_length_that_is_too_large_is_refused_unread() -> None:
     with pytest.raises(ApiError) as caught:
         await read_body(receiving(), Headers({"Content-Length": "5"}), 4, Alone())
     assert caught.value.reason == "BODY_TOO_LARGE"
+
+
+@pytest.mark.parametrize(
+    ("declared", "size"), [("0" * 4301 + "5", 5), ("5" + "0" * 5000, 5 * 10**18), ("0" * 5000, 0), ("", 0)]
+)
+async def test_a_declared_length_may_have_any_number_of_digits(declared: str, size: int) -> None:
+    """Python makes no number of more than 4300."""
+    headers = Headers({"Content-Length": declared})
+    if size <= 4:
+        assert await read_body(receiving(chunk(b"", more=False)), headers, 4, Alone()) == b""
+        return
+    with pytest.raises(ApiError) as caught:
+        await read_body(receiving(), headers, 4, Alone())
+    assert caught.value.details == {"size_bytes": size, "max_bytes": 4}
 
 
 async def test_a_small_declared_length_is_not_believed() -> None:
