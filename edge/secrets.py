@@ -12,9 +12,10 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from hashlib import blake2b
 
 import structlog
@@ -26,6 +27,8 @@ from edge.errors import ApiError
 from edge.peers import client_address
 from edge.rate_limit import Buckets, Policy, site_of
 from edge.reload import InForce
+from hairmesh import flood
+from hairmesh.flood import Flood, Later
 from hairmesh.secret import is_one_of
 
 WRONG_TOKENS = Policy("wrong-tokens", per_minute=10, burst=10)
@@ -33,8 +36,7 @@ WRONG_TOKENS = Policy("wrong-tokens", per_minute=10, burst=10)
 ADMIN_HEADER = "x-admin-token"
 CHALLENGE = {"WWW-Authenticate": "Bearer"}
 LOG_PERIOD_S = 60.0
-"""The log tells of the first wrong one at once, then of all of them together at most so often."""
-MAX_CLIENTS_TOLD = 10
+"""The log tells of the first wrong one at each door at once, then of all of them there together, so often."""
 
 log = structlog.get_logger()
 
@@ -84,7 +86,9 @@ def bearer_or(headers: Headers, name: str) -> bytes | None:
 class Gate:
     """Judges what is shown at every door, and counts."""
 
-    def __init__(self, in_force: InForce, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, in_force: InForce, clock: Callable[[], float] = time.monotonic, later: Later = flood.later
+    ) -> None:
         self._in_force = in_force
         self._clock = clock
         self._wrong = Buckets()
@@ -94,9 +98,14 @@ class Gate:
         self._hash_key = secrets.token_bytes(16)
         self.refused: Counter[tuple[Door, Finding]] = Counter()
         """Since the start, for metrics."""
-        self._untold = 0
-        self._clients: set[str] = set()
-        self._told_s: float | None = None
+        self._told = {
+            door: Flood(partial(_tell, door), period_s=LOG_PERIOD_S, clock=clock, later=later) for door in Door
+        }
+
+    def close(self) -> None:
+        """Tell the log of what waits."""
+        for told in self._told.values():
+            told.close()
 
     def client_of(self, peer: str, headers: Headers) -> str:
         """Whose request it is: the address that counts is the client's, not that of a proxy which is trusted."""
@@ -144,18 +153,12 @@ class Gate:
     def _refuse(self, door: Door, client: str, verdict: Verdict) -> Verdict:
         self.refused[door, verdict.finding] += 1
         if verdict.finding is not Finding.MISSING:
-            self._tell(door, client)
+            self._told[door].note(clients=client)
         return verdict
 
-    def _tell(self, door: Door, client: str) -> None:
-        self._untold += 1
-        if len(self._clients) < MAX_CLIENTS_TOLD:
-            self._clients.add(client)
-        now_s = self._clock()
-        if self._told_s is None or now_s - self._told_s >= LOG_PERIOD_S:
-            log.warning("wrong_tokens", door=door.value, count=self._untold, clients=sorted(self._clients))
-            self._untold, self._told_s = 0, now_s
-            self._clients.clear()
+
+def _tell(door: Door, count: int, seen: Mapping[str, list[str]]) -> None:
+    log.warning("wrong_tokens", door=door.value, count=count, **seen)
 
 
 def refusal_of(verdict: Verdict) -> ApiError:

@@ -7,8 +7,7 @@ to be one that cannot be guessed, and one that looks short enough to be is told 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Awaitable, Callable, Container, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from typing import Any, TypeVar
@@ -19,6 +18,8 @@ import structlog
 from grpc import aio
 from pydantic import SecretStr
 
+from hairmesh import flood
+from hairmesh.flood import Flood, Later
 from hairmesh.secret import is_one_of
 from hairmesh.wire import TOKEN_KEY, WorkerReason
 from worker.refusals import Refusal, to_status
@@ -36,8 +37,6 @@ HEALTH_CHECK = "/grpc.health.v1.Health/Check"
 
 LONG_ENOUGH = 16
 """Characters of a password that nobody guesses, if they are random: as many as admin tokens must have."""
-MAX_PEERS = 10
-"""So many callers are named in one line."""
 
 
 class Credential(Enum):
@@ -78,7 +77,8 @@ class Passwords:
 class PasswordInterceptor(aio.ServerInterceptor):
     """Turns away every call without a good password, before its message is read.
 
-    The log is told of the first one, then of how many there were and from where, at most once in `log_period_s`.
+    The log is told of the first one without a password and of the first with a wrong one, then of how many there were
+    of each kind and from where, once in `log_period_s`.
     """
 
     def __init__(
@@ -89,16 +89,21 @@ class PasswordInterceptor(aio.ServerInterceptor):
         known: Container[str],
         log_period_s: float,
         clock: Callable[[], float],
+        later: Later = flood.later,
     ) -> None:
         """`known`: all methods that are served, as `/service/method`; other names are counted as none."""
         self._passwords = passwords
         self._tally = tally
         self._known = known
-        self._log_period_s = log_period_s
-        self._clock = clock
-        self._untold = 0
-        self._peers: set[str] = set()
-        self._told_s = -math.inf
+        self._told = {
+            credential: Flood(partial(_tell, credential), period_s=log_period_s, clock=clock, later=later)
+            for credential in (Credential.NONE, Credential.WRONG)
+        }
+
+    def close(self) -> None:
+        """Tell the log of what waits."""
+        for told in self._told.values():
+            told.close()
 
     async def intercept_service(
         self,
@@ -119,20 +124,14 @@ class PasswordInterceptor(aio.ServerInterceptor):
     async def _turn_away(
         self, _requests: object, context: aio.ServicerContext[Any, Any], *, method: str, credential: Credential
     ) -> None:
-        self._count(method, credential, address_of(context.peer()))
+        named = method if method in self._known else ""
+        self._tally.turned_away[named] += 1
+        self._told[credential].note(methods=named, peers=address_of(context.peer()))
         await context.abort_with_status(to_status(Refusal(WorkerReason.WRONG_PASSWORD)))
 
-    def _count(self, method: str, credential: Credential, peer: str) -> None:
-        self._untold += 1
-        self._tally.turned_away[method if method in self._known else ""] += 1
-        if len(self._peers) < MAX_PEERS:
-            self._peers.add(peer)
-        now_s = self._clock()
-        if now_s - self._told_s >= self._log_period_s:
-            facts = {"password": credential.value, "method": method, "calls": self._untold}
-            log.warning("turned_away", **facts, peers=sorted(self._peers))
-            self._untold, self._told_s = 0, now_s
-            self._peers.clear()
+
+def _tell(credential: Credential, calls: int, seen: Mapping[str, list[str]]) -> None:
+    log.warning("turned_away", password=credential.value, calls=calls, **seen)
 
 
 def address_of(peer: str) -> str:

@@ -164,10 +164,10 @@ class Worker:
         book = StatusBook(
             identity=self.identity, engine=self._engine, runner=self._runner, monitor=self._monitor, clock=clock
         )
-        doorman = PasswordInterceptor(
+        self._doorman = PasswordInterceptor(
             self.passwords, tally=tally, known=METHODS, log_period_s=thresholds.turned_away_log_s, clock=clock
         )
-        self._server = aio.server(interceptors=[doorman], options=SERVER_OPTIONS)
+        self._server = aio.server(interceptors=[self._doorman], options=SERVER_OPTIONS)
         add_AnalyzeServiceServicer_to_server(AnalyzeServicer(self._calls, self._engine), self._server)
         add_WorkerServiceServicer_to_server(
             WorkerServicer(book, self._drain, self._calls.wait_ended, self._news, thresholds), self._server
@@ -243,6 +243,7 @@ class Worker:
             self._news.close()
         with _going_on("server"):
             await self._server.stop(self._thresholds.close_s)
+        self._doorman.close()
         for task in self._tasks:
             task.cancel()
         self._disk_probe.stop()

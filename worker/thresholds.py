@@ -102,7 +102,7 @@ class Thresholds:
     """Least time between two messages of one `WatchStatus` stream."""
 
     turned_away_log_s: float = 10.0
-    """Between two log lines on calls without a good password, however many there are."""
+    """Between two log lines on calls without a password, or with a wrong one, however many there are."""
 
     config_poll_s: float = 1.0
     """How often the configuration file is looked at for changed passwords."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ from pydantic import SecretStr
 from starlette.datastructures import Headers
 
 from edge.reload import InForce
-from edge.secrets import LOG_PERIOD_S, MAX_CLIENTS_TOLD, WRONG_TOKENS, Door, Finding, Gate, bearer_or
+from edge.secrets import LOG_PERIOD_S, WRONG_TOKENS, Door, Finding, Gate, bearer_or
 from edge.settings import parse
+from hairmesh.flood import MAX_TOLD
 from tests.edge.rest import PASSWORD, FakeMesh, Rest, serving
+from tests.fakes.timers import Timers
 
 TOKEN = "an-admin-token-of-the-tests"
 SETTINGS = parse(b'{"workers": ["127.0.0.1:1"], "shared_password": "x"}')
@@ -28,8 +30,11 @@ class Now:
     """A clock that the test turns, and a gate by it."""
 
     def __init__(self) -> None:
-        self.s = 1000.0
-        self.gate = Gate(InForce(SETTINGS), clock=lambda: self.s)
+        self.timers = Timers()
+        self.gate = Gate(InForce(SETTINGS), clock=lambda: self.timers.now_s, later=self.timers.later)
+
+    def go(self, by_s: float) -> None:
+        self.timers.go(by_s)
 
     def show(self, token: str | None, client: str = "10.0.0.7", door: Door = Door.ADMIN) -> Finding:
         shown = None if token is None else token.encode()
@@ -47,7 +52,7 @@ def test_an_address_has_some_wrong_ones_and_then_must_wait(now: Now) -> None:
     assert findings == [Finding.WRONG] * burst + [Finding.TOO_MANY] * 2
     assert now.show(TOKEN) is Finding.TOO_MANY, "not looked at: else guessing would go on"
     verdict = now.gate.judge_from(Door.ADMIN, "10.0.0.7", b"wrong", ACCEPTED)
-    now.s += verdict.retry_after_s
+    now.go(verdict.retry_after_s)
     assert now.show(TOKEN) is Finding.GOOD
     assert now.show(TOKEN) is Finding.GOOD, "the right one uses nothing up"
     assert now.show("one more guess") is Finding.WRONG
@@ -59,7 +64,7 @@ def test_an_old_one_shown_again_and_again_is_slowed_down_and_shuts_nobody_out(no
     findings = []
     for _ in range(1800):
         findings.append(now.show("old"))
-        now.s += 2
+        now.go(2)
         assert now.show(TOKEN) is Finding.GOOD
     assert findings[: WRONG_TOKENS.burst] == [Finding.WRONG] * WRONG_TOKENS.burst
     assert findings.count(Finding.TOO_MANY) > len(findings) / 2
@@ -71,7 +76,7 @@ def test_showing_old_ones_between_guesses_gains_nothing(now: Now) -> None:
     for number in range(1000):
         for token in (f"guess {number}", "old", "old"):
             looked_at += now.show(token) is Finding.WRONG
-        now.s += 0.06
+        now.go(0.06)
     assert looked_at <= 3 * WRONG_TOKENS.burst + 20, "ten guesses, ten a minute, and of the old one no more than that"
 
 
@@ -94,18 +99,40 @@ def test_to_show_nothing_is_no_guess(now: Now) -> None:
     assert now.show(TOKEN) is Finding.GOOD
 
 
-def test_the_log_tells_of_the_first_at_once_and_then_of_all_together(now: Now) -> None:
+def lines(now: Now, show: Callable[[], object], then_s: float = 0.0) -> list[tuple[str, int, list[str]]]:
+    """What the log is told: door, count, clients."""
     with structlog.testing.capture_logs() as logs:
+        show()
+        now.go(then_s)
+    assert {each["event"] for each in logs} <= {"wrong_tokens"}
+    assert "SENTINEL" not in str(logs)
+    return [(each["door"], each["count"], each["clients"]) for each in logs]
+
+
+def test_the_log_tells_of_the_first_at_once_and_then_of_all_together_though_nobody_comes_any_more(now: Now) -> None:
+    def guess() -> None:
         for number in range(50):
             now.show("SENTINEL", client=f"10.0.0.{number}")
-        now.s += LOG_PERIOD_S
-        now.show("SENTINEL")
         now.show(TOKEN)
         now.show(None)
-    assert [(each["event"], each["count"]) for each in logs] == [("wrong_tokens", 1), ("wrong_tokens", 50)]
-    assert logs[0]["clients"] == ["10.0.0.0"]
-    assert len(logs[1]["clients"]) == MAX_CLIENTS_TOLD
-    assert "SENTINEL" not in str(logs)
+
+    first, rest = lines(now, guess, then_s=LOG_PERIOD_S)
+    assert first == ("admin", 1, ["10.0.0.0"])
+    assert rest[:2] == ("admin", 49)
+    assert len(rest[2]) == MAX_TOLD
+    assert lines(now, lambda: None, then_s=100 * LOG_PERIOD_S) == []
+
+
+def test_each_line_is_of_one_door(now: Now) -> None:
+    def guess() -> None:
+        for _ in range(9):
+            now.show("SENTINEL", client="10.0.0.7")
+        now.gate.wrong_key("10.0.0.8", missing=False)
+        now.gate.wrong_key("10.0.0.8", missing=False)
+
+    told = lines(now, guess, then_s=LOG_PERIOD_S)
+    assert told[:2] == [("admin", 1, ["10.0.0.7"]), ("api", 1, ["10.0.0.8"])]
+    assert sorted(told[2:]) == [("admin", 8, ["10.0.0.7"]), ("api", 1, ["10.0.0.8"])]
 
 
 def test_they_are_counted_by_door(now: Now) -> None:
@@ -202,6 +229,16 @@ async def test_an_old_one_is_slowed_down_and_the_new_one_from_there_goes_in(
     statuses = [(await show(guarded, door, b"the one before the rotation")).status_code for _ in range(15)]
     assert statuses == [401] * WRONG_TOKENS.burst + [429] * 5
     assert (await show(guarded, door, right.encode())).status_code == 200
+
+
+async def test_what_the_log_was_not_told_of_yet_is_told_at_the_end(tmp_path: Path, mesh: FakeMesh) -> None:
+    with structlog.testing.capture_logs() as logs:
+        async with serving(tmp_path, mesh, admin_tokens=[TOKEN]) as rest:
+            for _ in range(9):
+                await show(rest, "/admin/pool", b"SENTINEL")
+            await show(rest, "/monitor/fault", b"SENTINEL")
+    told = [(each["door"], each["count"]) for each in logs if each["event"] == "wrong_tokens"]
+    assert told == [("admin", 1), ("drill", 1), ("admin", 8)]
 
 
 @pytest.mark.parametrize("query", ["token=SENTINEL", f"X-Internal-Token={PASSWORD}", f"x-admin-token={TOKEN}"])

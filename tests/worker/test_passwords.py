@@ -21,12 +21,14 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from hairmesh.wire import ANALYZE_SERVICE, TOKEN_KEY
+from tests.fakes.timers import Timers
 from tests.worker.fakes import OK, FakePipeline
 from tests.worker.harness import PASSWORD, PATIENCE_S, QUICK, SERVING, TOKEN, Client, refused, request, running
 from worker.passwords import Credential, PasswordInterceptor, Passwords, address_of
 from worker.server import METHODS, REFLECTED
 from worker.tally import Tally
 
+MEASURE = f"/{ANALYZE_SERVICE}/Measure"
 WRONG = ((TOKEN_KEY, "wrong"),)
 TWICE = (*TOKEN, *TOKEN)
 
@@ -127,12 +129,11 @@ async def test_a_flood_of_wrong_passwords_is_a_few_lines_that_count_them(pipelin
         async with running(pipeline.load, thresholds=replace(QUICK, turned_away_log_s=3600.0)) as (_worker, client):
             for _call in range(20):
                 await refused(client.measure(OK, metadata=WRONG))
-        async with running(pipeline.load, thresholds=replace(QUICK, turned_away_log_s=0.0)) as (_worker, client):
-            for _call in range(2):
-                await refused(client.measure(OK, metadata=WRONG))
+            await refused(client.measure(OK, metadata=(("x-other", "x"),)))
     told = [line for line in lines if line["event"] == "turned_away"]
-    assert [(line["calls"], line["password"]) for line in told] == [(1, "wrong")] * 3
-    assert {tuple(line["peers"]) for line in told} == {("127.0.0.1",)}
+    assert [(line["password"], line["calls"]) for line in told] == [("wrong", 1), ("none", 1), ("wrong", 19)]
+    assert {(*line["peers"], *line["methods"]) for line in told} == {("127.0.0.1", MEASURE)}
+    assert lines.index(told[-1]) < [line["event"] for line in lines].index("stopped"), "what waits is told at the end"
 
 
 @pytest.mark.parametrize(
@@ -148,28 +149,39 @@ def test_a_caller_is_named_by_its_address(peer: str, address: str) -> None:
     assert address_of(peer) == address
 
 
-async def test_a_line_names_every_caller_since_the_last_one_but_no_more_than_ten() -> None:
-    now_s = 0.0
+async def test_a_line_names_every_caller_since_the_last_one_but_no_more_than_ten_and_waits_for_nobody() -> None:
+    timers = Timers()
     doorman = PasswordInterceptor(
-        passwords("good"), tally=Tally(), known=METHODS, log_period_s=10.0, clock=lambda: now_s
+        passwords("good"),
+        tally=Tally(),
+        known=METHODS,
+        log_period_s=10.0,
+        clock=lambda: timers.now_s,
+        later=timers.later,
     )
 
-    async def knock(address: str) -> None:
-        handler: Any = await doorman.intercept_service(AsyncMock(), Mock(method="/M", invocation_metadata=WRONG))
+    async def knock(address: str, metadata: Any = WRONG, method: str = MEASURE) -> None:
+        handler: Any = await doorman.intercept_service(AsyncMock(), Mock(method=method, invocation_metadata=metadata))
         await handler.stream_stream(None, Mock(peer=lambda: f"ipv4:{address}:1", abort_with_status=AsyncMock()))
 
     with capture_logs() as lines:
         await knock("10.0.0.1")
         for number in range(15):
             await knock(f"10.0.1.{number}")
-            await knock(f"10.0.1.{number}")
-        now_s = 10.0
-        await knock("10.0.1.0")
-        now_s = 20.0
+            await knock(f"10.0.1.{number}", method="/a.method/ThatThereIsNot")
+        await knock("10.0.0.3", metadata=())
+        timers.go(10.0)
+        assert len(lines) == 3, "though nobody came any more"
+        timers.go(10.0)
         await knock("10.0.0.2")
-    assert [line["calls"] for line in lines] == [1, 31, 1]
-    assert [len(line["peers"]) for line in lines] == [1, 10, 1]
-    assert lines[-1]["peers"] == ["10.0.0.2"]
+    told = [(line["password"], line["calls"], line["methods"], len(line["peers"])) for line in lines]
+    assert told == [
+        ("wrong", 1, [MEASURE], 1),
+        ("none", 1, [MEASURE], 1),
+        ("wrong", 30, ["", MEASURE], 10),
+        ("wrong", 1, [MEASURE], 1),
+    ]
+    assert [lines[at]["peers"] for at in (0, 1, 3)] == [["10.0.0.1"], ["10.0.0.3"], ["10.0.0.2"]]
 
 
 async def test_big_message_without_a_password_is_turned_away(client: Client) -> None:

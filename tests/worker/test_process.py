@@ -249,7 +249,7 @@ async def test_passwords_of_any_bytes_are_refused_and_never_logged(tmp_path: Pat
             answer = await raw_http2.call(client.target, MEASURE, headers, request(OK).SerializeToString())
             assert b"WRONG_PASSWORD" in answer
         headers = {TOKEN_KEY: b"PASSWORD-SENTINEL", "x-request-id": b"caf\xe9-SENTINEL"}
-        assert (await worker.event("turned_away"))["method"] == MEASURE
+        assert (await worker.event("turned_away"))["methods"] == [MEASURE]
         assert b"PNG fake" in await raw_http2.call(client.target, MEASURE, headers, request(OK).SerializeToString())
         assert (await worker.event("call", outcome="ok"))["request_id"] == ""
         worker.signal(signal.SIGTERM)
