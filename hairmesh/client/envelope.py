@@ -13,7 +13,16 @@ EVENT_STREAM = "text/event-stream"
 
 
 class HairMeshError(Exception):
-    """The base of every exception that the client defines."""
+    """The base of every exception that the client defines. All of them go whole from one process to another."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For pickle and copy. Python's own way calls the class with the message; some are made from something else."""
+        return _made_again, (type(self), self.args), self.__dict__
+
+
+def _made_again(kind: type[HairMeshError], args: tuple[object, ...]) -> HairMeshError:
+    """An exception with its message, without what its class does when it is made."""
+    return kind.__new__(kind, *args)
 
 
 class NotAnEnvelopeError(HairMeshError):
