@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address, ip_network
 
 import kubernetes_validate
 import pytest
@@ -34,6 +35,14 @@ def test_every_object_is_what_kubernetes_knows(name: str, version: str) -> None:
             ScaledObject.model_validate(found, extra="forbid")
         else:
             kubernetes_validate.validate(found, version, strict=True)
+
+
+@every_overlay
+def test_every_object_is_in_the_namespace(name: str) -> None:
+    """Without one it would be in that of whoever applies it, where a policy means no pod and KEDA finds no worker."""
+    placed = {f"{each['kind']}/{each['metadata']['name']}": each["metadata"].get("namespace") for each in overlay(name)}
+    assert placed.pop("Namespace/hairmesh") is None
+    assert set(placed.values()) == {"hairmesh"}, placed
 
 
 def test_the_overlays_differ_in_what_their_names_say() -> None:
@@ -150,6 +159,40 @@ def test_whatever_programs_may_ask_for_is_on_the_page() -> None:
     assert {"features.base_url", "growth.comfyui_url"} <= addresses
     section = PAGE.partition("## Who may go out")[2].partition("\n## ")[0]
     assert {key for key in addresses | {"deps"} if f"| `{key}`" not in section and f", `{key}`" not in section} == set()
+
+
+RESOLVERS: dict[str, Object | str] = {
+    "CoreDNS, kube-dns": {"kubernetes.io/metadata.name": "kube-system", "k8s-app": "kube-dns"},
+    "NodeLocal DNSCache as a pod (Cilium)": {"kubernetes.io/metadata.name": "kube-system", "k8s-app": "node-local-dns"},
+    "NodeLocal DNSCache": "169.254.20.10",
+    "NodeLocal DNSCache (Kubespray)": "169.254.25.10",
+    "Cloud DNS for GKE": "169.254.169.254",
+}
+"""Who is asked for names: a pod by its labels and its namespace's, or an address in the node's own network, which is no
+pod for any rule.
+"""
+
+
+def _is_meant(peer: Object, who: Object | str) -> bool:
+    """Whether a rule's peer is that pod or that address."""
+    if isinstance(who, str):
+        return "ipBlock" in peer and ip_address(who) in ip_network(peer["ipBlock"]["cidr"])
+    selectors = [peer[name] for name in ("namespaceSelector", "podSelector") if name in peer]
+    labels = {label: [value] for each in selectors for label, value in each.get("matchLabels", {}).items()}
+    listed = [each for selector in selectors for each in selector.get("matchExpressions", [])]
+    assert {each["operator"] for each in listed} <= {"In"}
+    labels |= {each["key"]: each["values"] for each in listed}
+    return bool(labels) and all(who.get(label) in values for label, values in labels.items())
+
+
+@every_overlay
+@pytest.mark.parametrize("who", RESOLVERS)
+def test_edges_reach_whoever_resolves_names(name: str, who: str) -> None:
+    (_, to_names) = one(name, "NetworkPolicy", "hairmesh-edge")["spec"]["egress"]
+    assert any(_is_meant(peer, RESOLVERS[who]) for peer in to_names["to"])
+    assert not any(_is_meant(peer, "169.254.169.253") for peer in to_names["to"])  # an address is itself alone
+    told = RESOLVERS[who]
+    assert not isinstance(told, str) or told in PAGE.partition("**DNS differs")[2].partition("|")[0]
 
 
 @every_overlay

@@ -1,4 +1,7 @@
-"""docs/kubernetes.md typed as far as no cluster is needed: what kubectl would send fits together."""
+"""docs/kubernetes.md typed as far as no cluster is needed: what kubectl would send fits together.
+
+The blocks on KEDA: `test_kubernetes_keda`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from tests.deploy.rendered import OVERLAYS, Object, overlay, pod
 from tests.test_distribution import BIN, ROOT, run
 
 PAGE = (ROOT / "docs" / "kubernetes.md").read_text()
-CREATE, LABEL, NEXT, _LOOK = (
+CREATE, LABEL, NEXT, _LOOK, _TO_KEDA, _BACK = (
     re.sub(r"^ {3}", "", text, flags=re.MULTILINE)
     for text in re.findall(r"^ *```sh\n(.*?)^ *```$", PAGE, re.MULTILINE | re.DOTALL)
 )
