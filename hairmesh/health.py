@@ -5,7 +5,6 @@ Without any secret: of a worker the two health names that need none, of an edge 
 
 from __future__ import annotations
 
-import ssl
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
 from hairmesh import pem, wire
 from hairmesh.plain import printable
+from hairmesh.trust import authorities
 from hairmesh.usage import USAGE_STATUS
 
 TIMEOUT_S = 4.0
@@ -92,8 +92,7 @@ def _of_edge(url: str, ready: bool, ca: Path | None) -> str:
     try:
         if ca is not None:
             pem.authority(ca)
-        trusted = ssl.create_default_context(cafile=ca)
-        with httpx.Client(trust_env=False, timeout=TIMEOUT_S, verify=trusted) as client:
+        with httpx.Client(trust_env=False, timeout=TIMEOUT_S, verify=authorities(ca)) as client:
             return str(client.get(f"{url.rstrip('/')}/{'readyz' if ready else 'livez'}").status_code)
     except (httpx.InvalidURL, httpx.UnsupportedProtocol, pem.PemError) as error:
         raise UsageError(str(error)) from None

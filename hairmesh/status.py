@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import re
-import ssl
 import sys
 import time
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ from hairmesh import pem
 from hairmesh.loopback import is_loopback
 from hairmesh.plain import printable
 from hairmesh.status_view import View, exit_code
+from hairmesh.trust import authorities
 from hairmesh.usage import USAGE_STATUS
 
 ROUTE = "/admin/pool"
@@ -133,12 +133,12 @@ class Asker:
         self.url = contact.url
         # A loop, since only there one limit covers all of an answer: a server may send byte after byte for ever.
         self._runner = asyncio.Runner()
-        # Proxies of the environment are not asked; authorities of the system, or of SSL_CERT_FILE, are.
+        # Proxies of the environment are not asked.
         self._http = httpx.AsyncClient(
             base_url=contact.url,
             timeout=None,  # noqa: S113  (`_get` limits the whole)
             trust_env=False,
-            verify=ssl.create_default_context(cafile=contact.authority) if contact.url.startswith("https://") else True,
+            verify=authorities(contact.authority),
             headers={
                 "Authorization": f"Bearer {contact.token}",
                 "Accept-Encoding": "identity",

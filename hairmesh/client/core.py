@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-import ssl
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -60,7 +59,7 @@ from hairmesh.client.routes import (
     check_timeout,
     timeout_of,
 )
-from hairmesh.client.transport import envelope_of, translated, unlogged
+from hairmesh.client.transport import envelope_of, translated, transport, unlogged
 
 T = TypeVar("T")
 CONNECT_TIMEOUT_S = 10.0
@@ -133,9 +132,7 @@ class Settings:
         self.timeout_s = None if timeout_s is None else check_timeout(timeout_s)
         self.retries, self.unreachable_s = retries, unreachable_s
         self.key_header = key_header(api_key)
-        trust = ssl.create_default_context(cafile=authority) if authority else True
-        # No proxies from the environment: photos go to the address given and nowhere else.
-        self.transport: dict[str, Any] = {"base_url": self.url, "trust_env": False, "verify": trust}
+        self.transport = transport(self.url, authority)
 
     def __repr__(self) -> str:
         """Without the key."""

@@ -11,7 +11,6 @@ Transport failures raise `httpx.HTTPError`.
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -35,7 +34,7 @@ from hairmesh.client.routes import (
     check_timeout,
     timeout_of,
 )
-from hairmesh.client.transport import unlogged
+from hairmesh.client.transport import transport, unlogged
 
 
 class Client:
@@ -54,13 +53,7 @@ class Client:
         that no header can carry.
         """
         self._timeout_s = None if timeout_s is None else check_timeout(timeout_s)
-        # No proxies from the environment: the address given is the one that is asked.
-        self._http = httpx.Client(
-            base_url=url,
-            timeout=(timeout_s or TIMEOUT_S) + ON_THE_WAY_S,
-            trust_env=False,
-            verify=True if authority is None else ssl.create_default_context(cafile=authority),
-        )
+        self._http = httpx.Client(**transport(url, authority), timeout=(timeout_s or TIMEOUT_S) + ON_THE_WAY_S)
         self._key = key_header(api_key)
 
     def measure(

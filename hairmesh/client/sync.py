@@ -48,7 +48,7 @@ class Client:
 
     `timeout_s` is the whole patience of a call, its waiting and its further tries included; default: 150 s, for slow
     calls 420 s. `api_key`: where the edge asks for one; it is sent with calls alone. `authority`: PEM file of whoever
-    signed the edge's certificate, where the system does not know them.
+    signed the edge's certificate, where the system does not know them (`hairmesh.trust` has who is known).
 
     A call is sent once more where that can do no harm (`docs/client.md`, "When it asks again"): one that no edge has
     begun for as long as `unreachable_s`, or as `Retry-After` says; one that was lost with its edge once, and never a

@@ -7,16 +7,30 @@ import ssl
 from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
 
 import httpx
 
 from hairmesh.client.envelope import Envelope, NotAnEnvelopeError, envelope
 from hairmesh.client.errors import OF_A_PROXY, TooLateError, TransportError, UnreachableError, UntrustedError
 from hairmesh.client.headers import seconds
+from hairmesh.trust import authorities
 
 _unlogged = ContextVar("_unlogged", default=False)
 """Whether the request that is sent now is for a picture, whose address must not be logged."""
 logging.getLogger("httpx").addFilter(lambda _record: not _unlogged.get())
+
+
+def transport(url: httpx.URL | str, authority: str | Path | None) -> dict[str, Any]:
+    """How httpx reaches an edge, as arguments of its clients. Raises `OSError` or `ssl.SSLError` for the file of
+    authorities.
+
+    No proxies from the environment: photos go to the address given and nowhere else. As many connections as there are
+    calls: how many are made at once is for the caller to say, and a call that waits here cannot tell the edge so.
+    """
+    unlimited = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+    return {"base_url": url, "trust_env": False, "verify": authorities(authority), "limits": unlimited}
 
 
 @contextmanager

@@ -438,7 +438,9 @@ async def test_what_a_callback_raises_is_never_taken_for_the_services(server: Se
     assert len(server.seen) == 2
 
 
-async def test_only_an_authority_that_is_named_is_trusted(tmp_path: Path) -> None:
+async def test_only_an_authority_that_is_named_or_that_the_system_knows_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "certs"
     certs.write_dev(folder, (), days=1)
     tls = {"cert": str(folder / "edge.pem"), "key": str(folder / "edge.key")}
@@ -449,5 +451,16 @@ async def test_only_an_authority_that_is_named_is_trusted(tmp_path: Path) -> Non
         with Client(url) as client, pytest.raises(UntrustedError, match="certificate"):
             client.measure(PHOTO)
 
+    def call_as_the_system(url: str) -> None:
+        with Client(url) as client:
+            assert client.measure(PHOTO, annotate=False).data.scale is not None
+        with PlainClient(url) as plain:
+            assert plain.measure(PHOTO, annotate=False).ok
+
     async with serving(tmp_path, FakeMesh(), tls=tls) as rest:
-        await asyncio.to_thread(call, f"https://localhost:{rest.port}")
+        url = f"https://localhost:{rest.port}"
+        await asyncio.to_thread(call, url)
+        monkeypatch.setenv("SSL_CERT_FILE", str(folder / "ca.pem"))
+        await asyncio.to_thread(call_as_the_system, url)
+        async with AsyncClient(url) as client:
+            assert (await client.measure(PHOTO, annotate=False)).data.scale is not None
