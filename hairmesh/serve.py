@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from hairmesh.child import Child, StackError, console_script
 from hairmesh.client import MEASURE_ROUTE
 from hairmesh.client.plain import Client
 from hairmesh.demo_inputs import studio_portrait
-from hairmesh.stack import Stack, ends_on_signals, write_private
+from hairmesh.stack import FolderInUseError, Stack, ends_on_signals, write_private
 from hairmesh.wire import ANALYZE_SERVICE, TOKEN_KEY
 
 CHECK_S = 0.5
@@ -44,14 +43,17 @@ class Service:
         self._out = out
         self._console = console
         self._contact = out / "serve.json"
-        self._refuse_second()
         self._stack = Stack(out / "serve", workers=workers, tls=tls)
         self._grpc_header = self._stack.folder / "grpc_header.local.txt"
         self._portrait = out / "portrait.jpg"
 
     def run(self) -> None:
         """Start everything and watch it; ends with `KeyboardInterrupt`, or `StackError` when the edge is gone."""
-        self._stack.start()
+        try:
+            self._stack.start()
+        except FolderInUseError as error:
+            raise StackError(f"{error}{_who_runs(self._contact)}") from error
+        self._contact.unlink(missing_ok=True)  # of one that was killed: nobody is to find it while this one starts
         with (
             self._console.status("workers load their models …"),
             Client(self._stack.url, authority=self._stack.authority) as client,
@@ -107,16 +109,6 @@ class Service:
         )
         self._say("\nCtrl-C stops everything and removes pictures and passwords.")
 
-    def _refuse_second(self) -> None:
-        if not self._contact.exists():
-            return
-        pid = json.loads(self._contact.read_text())["edge_pid"]
-        try:
-            os.kill(pid, 0)
-        except (ProcessLookupError, PermissionError):
-            return  # left behind by a killed one; its number may be somebody else's by now
-        raise StackError(f"already running: {self._contact} names edge pid {pid}")
-
     def _say(self, text: str) -> None:
         self._console.print(text, soft_wrap=True, markup=False)
 
@@ -126,8 +118,9 @@ class Service:
 
     def __exit__(self, *_: object) -> None:
         """Stop everything and remove what told how to reach it."""
-        self._contact.unlink(missing_ok=True)
-        self._grpc_header.unlink(missing_ok=True)
+        if self._stack.has_folder:  # else they are of the one that runs
+            self._contact.unlink(missing_ok=True)
+            self._grpc_header.unlink(missing_ok=True)
         for complaint in self._stack.stop():
             self._say(f"serve: {complaint}")
 
@@ -157,6 +150,15 @@ class Keeper:
                 continue
             changed = True
         return changed
+
+
+def _who_runs(contact: Path) -> str:
+    """What the one that runs has written of itself; empty where there is nothing yet, or nothing whole."""
+    try:
+        told = json.loads(contact.read_text())
+        return f" ({contact} names {told['url']}, edge pid {told['edge_pid']})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
 
 
 def _short(path: Path) -> str:

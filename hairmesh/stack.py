@@ -80,6 +80,10 @@ def ends_on_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+class FolderInUseError(StackError):
+    """Another stack runs in the folder."""
+
+
 class Stack:
     """Workers and an edge in `folder`, which gets their logs, private configurations and pictures.
 
@@ -109,7 +113,8 @@ class Stack:
     def start(self) -> None:
         """Start every process; `wait_online` says when they answer.
 
-        Raises `StackError` without the models, and for a folder that cannot be written or that another stack uses.
+        Raises `StackError` without the models and for a folder that cannot be written, `FolderInUseError` for one that
+        another stack uses.
         """
         self._claim_folder()
         try:
@@ -125,6 +130,11 @@ class Stack:
             write_private(path, json.dumps(config, indent=2) + "\n")
         for child in self._children:
             child.start()
+
+    @property
+    def has_folder(self) -> bool:
+        """Whether the folder is this stack's: from `start` on, until it is stopped."""
+        return self._lock is not None
 
     @property
     def authority(self) -> Path | None:
@@ -197,7 +207,7 @@ class Stack:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             lock.close()
-            raise StackError(
+            raise FolderInUseError(
                 f"another demo or service runs in {self.folder}: stop it, or name another --out"
             ) from error
         self._lock = lock

@@ -57,6 +57,8 @@ def _local_service() -> dict[str, str]:
         said = json.loads(SERVE.read_bytes())
     except (FileNotFoundError, ValueError):
         return {}
+    if not isinstance(said, dict):  # not ours
+        return {}
     return {name: str(said[name]) for name in ("url", "authority") if name in said}
 
 

@@ -21,7 +21,7 @@ from PIL import Image
 
 from edge.calls import Call, Outcome
 from hairmesh.analyze import main
-from hairmesh.analyze.options import Options
+from hairmesh.analyze.options import Options, UsageError
 from hairmesh.analyze.run import EndedError
 from hairmesh.client.answers import MeasureResponse
 from hairmesh.client.decode import decode
@@ -372,6 +372,14 @@ async def test_the_service_that_runs_here_is_found(desk: Desk) -> None:
     (desk.folder / "out").mkdir()
     (desk.folder / "out/serve.json").write_text(json.dumps({"url": desk.url, "token": "t"}))
     assert await desk.analyse(url=None) == (2, 0)
+
+
+@pytest.mark.parametrize("left_behind", ["", "null", "[]", '"url"', "1"])
+async def test_half_of_what_a_service_says_of_itself_is_none(desk: Desk, left_behind: str) -> None:
+    (desk.folder / "out").mkdir()
+    (desk.folder / "out/serve.json").write_text(left_behind)
+    with pytest.raises(UsageError, match="which edge"):
+        await desk.analyse(url=None)
 
 
 async def test_a_terminal_sees_how_far_it_is(desk: Desk) -> None:
