@@ -33,7 +33,10 @@ AROUND = """\
 daemon off;
 pid {folder}/nginx.pid;
 error_log stderr notice;
-events {{}}
+worker_processes 1;
+events {{
+	worker_connections 768;
+}}
 http {{
     proxy_temp_path {folder}/proxy;
     fastcgi_temp_path {folder}/fastcgi;

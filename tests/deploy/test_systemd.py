@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import shutil
@@ -155,6 +156,7 @@ def test_the_page_installs_them(tmp_path: Path, model_files: ModelFiles) -> None
         assert (tmp_path / "etc" / "systemd" / "system" / name).read_text() == unit
         for user in values(unit, "User"):
             assert re.search(rf"^{user}:", passwd, re.MULTILINE)
+    assert_operators_have_their_secrets(tmp_path / "etc" / "hairmesh")
     for unit in (EDGE, WORKER):
         (config,) = re.findall(r"--config /(\S+)", unit)
         file = tmp_path / config.replace("%i", "1")
@@ -165,6 +167,23 @@ def test_the_page_installs_them(tmp_path: Path, model_files: ModelFiles) -> None
         for file in (tmp_path / models).iterdir():
             assert others_read(file, below=tmp_path), f"{values(unit, 'User')[0]} cannot read {file.name}"
     assert len(list(cache.iterdir())) == len(MANIFEST) + 1, "the parser's ONNX form is made there"
+
+
+def assert_operators_have_their_secrets(folder: Path) -> None:
+    """Where the pages for operators read them, root's alone, and the very ones that the programs have."""
+    pages = [(ROOT / "docs" / name).read_text() for name in ("operations.md", "by-hand.md")]
+    named = {Path(path) for page in pages for path in re.findall(r"=(/etc/hairmesh/secrets\S*)", page)}
+    assert {path if len(path.parts) == 4 else path.parent for path in named} == {Path("/etc/hairmesh/secrets")}
+    read = {name for page in pages for name in re.findall(r"(?:\$SECRETS|/secrets)/(\w+)\b(?!\.)", page)}
+    assert {file.name for file in (folder / "secrets").iterdir()} == read
+    assert (folder / "secrets").stat().st_mode & 0o777 == 0o700
+    assert {file.stat().st_mode & 0o777 for file in (folder / "secrets").iterdir()} == {0o600}
+    token, password = ((folder / "secrets" / name).read_text().strip() for name in ("admin_token", "worker_password"))
+    edges = [json.loads((folder / f"edge-{number}.json").read_text()) for number in (1, 2)]
+    worker = json.loads((folder / "worker-1.json").read_text())
+    assert [(edge["admin_tokens"], edge["shared_password"]) for edge in edges] == [([token], password)] * 2
+    assert worker["accept_passwords"] == [password]
+    assert len({token, password}) == 2
 
 
 def others_read(file: Path, *, below: Path) -> bool:

@@ -96,7 +96,7 @@ def machine(releases: dict[str, Path], model_files: ModelFiles) -> Iterator[Mach
         install(machine, hairmesh.__version__)
         machine.type(block("install.md", "ln -sfn"))
         unpack(machine, hairmesh.__version__)
-        for begins in ("PATH=", "PASSWORD=", "hairmesh models fetch", "systemctl daemon-reload"):
+        for begins in ("PATH=", "SECRETS=", "hairmesh models fetch", "systemctl daemon-reload"):
             said = machine.type(block("one-machine.md", begins))
         assert json.loads(said.splitlines()[-1])["workers_healthy"] == 1, "READY means that it serves"
         (certificates,) = re.findall(r"`(hairmesh certs dev [^`]*)`", (ROOT / "docs" / "one-machine.md").read_text())
@@ -288,17 +288,33 @@ def test_they_leave_open_what_the_page_says(machine: Machine) -> None:
         assert f".service: {told} OK" in machine.run("systemd-analyze", "security", "--no-pager", f"{unit}.service")
 
 
+def test_nginx_has_the_connections_and_the_descriptors_that_the_page_gives_it(machine: Machine) -> None:
+    """Those of the processes that run, whatever its files say."""
+    page = (ROOT / "docs" / "one-machine.md").read_text()
+    (descriptors,) = re.findall(r"worker_rlimit_nofile (\d+);", page)
+    (connections,) = re.findall(r"s/worker_connections \.\*/worker_connections (\d+);/", page)
+    assert f"worker_connections {connections};" in machine.run("nginx", "-T")
+    for pid in machine.run("pgrep", "--full", "nginx: worker process$").split():
+        (limit,) = re.findall(r"Max open files +(\d+) ", machine.run("cat", f"/proc/{pid}/limits"))
+        assert limit == descriptors
+
+
 def test_lines_are_structured_and_secrets_stand_nowhere(machine: Machine) -> None:
     assert measured(machine)["code"] == 0
     edge, worker = (json.loads(machine.run("cat", f"/etc/hairmesh/{name}-1.json")) for name in ("edge", "worker"))
     secrets = {edge["shared_password"], *edge["admin_tokens"], *worker["accept_passwords"]}
     assert all(len(secret) == 48 for secret in secrets)
+    files = [f"/etc/hairmesh/secrets/{name}" for name in ("admin_token", "worker_password")]
+    assert {machine.run("cat", file).strip() for file in files} == secrets
+    for user in ("hairmesh-edge", "hairmesh-worker", "nobody"):
+        machine.run("bash", "-c", f"! setpriv --reuid={user} --clear-groups cat {' '.join(files)}")
     told = [
         machine.run("journalctl", "--output=export"),
         machine.run("ps", "axwwwe", "-o", "args"),
         machine.run("systemctl", "show", "*"),
         machine.run("systemctl", "status", "--all", "--full", "--lines=1000", *UNITS),
         machine.run("cat", "/var/log/nginx/hairmesh.log"),
+        machine.type("set; history"),
     ]
     assert not [secret for secret in secrets for text in told if secret in text]
     for unit in UNITS:
