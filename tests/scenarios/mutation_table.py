@@ -228,9 +228,16 @@ WORKER = (
     Mutation(
         "a-sleeping-machine-is-a-stall",
         "worker/health/verdict.py",
-        "fresh = restarted or late or changed",
-        "fresh = restarted or changed",
+        "fresh = other or slept",
+        "fresh = other",
         f"{VERDICT}test_late_reading_starts_anew",
+    ),
+    Mutation(
+        "a-slow-machine-never-stalls",
+        "worker/health/verdict.py",
+        "slept = late and before is not None and (not before.excused or late_s > reading.stall_after_s)",
+        "slept = late",
+        f"{VERDICT}test_a_machine_that_is_always_late_sees_a_stall_all_the_same",
     ),
     Mutation(
         "a-password-fits-by-its-beginning",

@@ -65,6 +65,8 @@ class Memory:
     """When the counter was first seen at its present value, or since when stillness counts."""
     over_limit: bool
     """Whether this reading found the counter still for too long."""
+    excused: bool
+    """Whether this stillness has begun anew once because a reading came late."""
     due_s: float
     """When the next reading is due. Who asked in vain meanwhile, or had to wait for an answer, was awake, and moves
     it."""
@@ -87,17 +89,23 @@ class Judgement:
 def judge(before: Memory | None, reading: Reading, *, period_s: float) -> Judgement:
     """Judge `reading`; readings are asked for every `period_s`.
 
-    One that is asked for more than half a period after it was due (suspended machine) starts the stillness anew.
+    One that is asked for more than half a period after it was due (suspended machine) starts the stillness anew. Of the
+    same stillness that is believed once more only of a sleep longer than the stage may be still: who is late by less
+    again and again is not suspended but slow, and would never see a stall. His readings count as if they were on time.
     """
     last = before.reading if before else None
     restarted = last is not None and _other_process(last, reading)
-    late = before is not None and reading.at_s > before.due_s + period_s / 2
+    late_s = reading.at_s - before.due_s if before is not None else 0.0
+    late = late_s > period_s / 2
     working = reading.in_flight > 0 or reading.waiting > 0
     changed = last is not None and (reading.counter, reading.signs) != (last.counter, last.signs)
     # Time spent idle, or in a dependency's queue, is not stillness of the work that follows.
     was_working = last is not None and (last.in_flight > 0 or last.waiting > 0) and not last.waiting_for
-    fresh = restarted or late or changed or not (working and was_working)
-    still_since_s = reading.at_s if fresh or before is None else before.still_since_s
+    slept = late and before is not None and (not before.excused or late_s > reading.stall_after_s)
+    other = restarted or changed or not (working and was_working)
+    excused = not other and before is not None and (slept or before.excused)
+    fresh = other or slept
+    still_since_s = reading.at_s if fresh or before is None else before.still_since_s + (late_s if late else 0.0)
     still_s = reading.at_s - still_since_s
     guarded = working and reading.counter is not None and not reading.waiting_for
     over_limit = guarded and still_s > reading.stall_after_s
@@ -119,7 +127,7 @@ def judge(before: Memory | None, reading: Reading, *, period_s: float) -> Judgem
         still_s=still_s,
         moved=changed and not restarted and last is not None and None not in {last.counter, reading.counter},
         canary_wanted=verdict in {Verdict.IDLE, Verdict.UNKNOWN},
-        memory=Memory(reading, still_since_s, over_limit, due_s=reading.at_s + period_s),
+        memory=Memory(reading, still_since_s, over_limit, excused, due_s=reading.at_s + period_s),
     )
 
 
