@@ -91,6 +91,7 @@ _MORE_TIME = Text(
     "Allow more time in X-Request-Timeout-Ms (at least needed_ms in details), or leave that header out.",
 )
 _LATER = Text("请稍后重试", "Please try again later.")
+_MORE_ROOM = Text("请联系管理员扩大图片存储空间", "Have the operator give the picture store more room.")
 _SEE_FIELD = Text("请检查 details 中指出的字段", "Check the field named in details.")
 _SEND_ORIGINAL = Text("请重新选择原图并再次上传", "Choose the original picture and upload it again.")
 
@@ -199,8 +200,8 @@ TABLE: Mapping[str, Row] = {
     "STORE_FULL": Row(
         SYSTEM,
         503,
-        Text("图片存储已满，请稍后重试", "The picture store is full, please try again later."),
-        _LATER,
+        Text("图片存储空间不足", "The picture store has no room for this answer."),
+        lambda details: _MORE_ROOM if "max_bytes" in details else _LATER,  # not even if it were empty
         retry_after_s=60,
     ),
     "STORE_FAILED": Row(
@@ -333,6 +334,15 @@ TABLE: Mapping[str, Row] = {
         Text(
             "请在请求头 Authorization: Bearer 中提供有效的密钥或令牌",
             "Send a key or token that is in force, as Authorization: Bearer.",
+        ),
+    ),
+    "PICTURES_REMOVED": Row(  # no `Retry-After`: what somebody wanted gone, no program brings back by itself
+        PARAMETER,
+        409,
+        Text("该请求 ID 的图片刚刚被删除", "The pictures of this request id have just been removed."),
+        Text(
+            "如仍需要结果，请换一个 X-Request-ID 重新发送",
+            "If you still want an answer, send it again under another X-Request-ID.",
         ),
     ),
     "NOT_FOUND": Row(PARAMETER, 404, Text("接口不存在", "There is no such route.")),

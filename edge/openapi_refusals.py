@@ -15,7 +15,7 @@ _BESIDE = ("NOT_FOUND", "METHOD_NOT_ALLOWED")
 """Never on a call that is made as documented."""
 _DONE_WITHOUT = ("HAIRLINE_HIDDEN",)
 """For a call that cannot do without the hairline: those of today answer with what they have."""
-_OF_WORKERS = {"NO_WORKER", "WORKER_FAILED", "STORE_FULL", "STORE_FAILED"}
+_OF_WORKERS = {"NO_WORKER", "WORKER_FAILED", "STORE_FULL", "STORE_FAILED", "PICTURES_REMOVED"}
 _OF_LOCAL_VISION = {"LOCAL_VISION_MISSING", "LOCAL_MODELS_MISSING", "LOCAL_VISION_STUCK"}
 
 

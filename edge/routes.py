@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -16,7 +15,7 @@ from edge import kinds
 from edge.calls import Call, CallFailedError, Mesh, Outcome
 from edge.errors import ApiError
 from edge.exchange import ClientWatch, Exchange
-from edge.images.store import ImageStore, StoreError, StoreFullError, new_id
+from edge.images.store import ImageStore, RemovedError, StoreError, StoreFullError, TooLargeError, new_id
 from edge.intake import take_in
 from edge.kinds import Data, Kind
 from edge.messages import Lang
@@ -116,9 +115,23 @@ class Calls:
             return f"{self.picture_url}{picture_id}.png"
 
         data = kind.answer(outcome, keep, lang)
-        exchange.take_back = partial(self.store.remove, tuple(pictures))  # whatever of them is stored by then
-        try:
-            await self.store.put(pictures, began_s=time.time() - (time.monotonic() - exchange.started_s))
-        except StoreError as error:
-            raise ApiError("STORE_FULL" if isinstance(error, StoreFullError) else "STORE_FAILED") from error
+        if pictures:
+            exchange.take_back = partial(self.store.remove, tuple(pictures))  # whatever of them is stored by then
+            try:
+                await self.store.put(pictures, began_s=exchange.started_s)
+            except StoreError as error:
+                raise _unkept(error) from error
         return data
+
+
+def _unkept(error: StoreError) -> ApiError:
+    """The refusal of an answer whose pictures could not be stored."""
+    match error:
+        case RemovedError():
+            return ApiError("PICTURES_REMOVED")
+        case TooLargeError():
+            return ApiError("STORE_FULL", {"size_bytes": error.bytes, "max_bytes": error.max_bytes})
+        case StoreFullError():
+            return ApiError("STORE_FULL")
+        case _:
+            return ApiError("STORE_FAILED")

@@ -217,7 +217,7 @@ def _advice(reason: str, row: Row) -> list[Text]:
         return [row.advice] if row.advice else []
     key = f"{reason.lower()}_deg"
     cases: list[Mapping[str, float]] = [{key: value} for value in _DIRECTIONS.get(key, ())]
-    found = (ApiError(reason, case).advice for case in (cases or [{}, {"needed_ms": 1}]))
+    found = (ApiError(reason, case).advice for case in (cases or [{}, {"needed_ms": 1}, {"max_bytes": 1}]))
     return list(dict.fromkeys(filter(None, found)))
 
 

@@ -8,6 +8,7 @@ marked by an empty hidden file, whose age says when: whoever writes one of them 
 from __future__ import annotations
 
 import errno
+import math
 import os
 import re
 import stat
@@ -15,9 +16,10 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from edge.images.retention import Entry
-from edge.images.store import ID, TAG, TAG_DIGITS, is_removed, new_id
+from edge.images.store import ID, TAG, new_id
 
 _PICTURE = re.compile(rf"{ID.pattern}\.png")
 _HELPER = re.compile(rf"\.(?:{ID.pattern}\.tmp|{TAG.pattern}\.removed)")
@@ -31,6 +33,14 @@ def file_name(picture_id: str) -> str:
     return f"{picture_id}.png"
 
 
+class Disk(NamedTuple):
+    """How much goes on a disk."""
+
+    free_bytes: int
+    bytes: int
+    """When it is empty."""
+
+
 class Folder:
     """A folder that belongs to us, shared with other edges or not. All methods raise `OSError`."""
 
@@ -41,22 +51,22 @@ class Folder:
         """Have it be there, for this user only."""
         self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def write(self, picture_id: str, data: bytes) -> int:
-        """Write a whole picture or none; the bytes that are free on the disk then."""
-        with self._hidden(picture_id, data) as (hidden, free_bytes):
+    def write(self, picture_id: str, data: bytes) -> Disk:
+        """Write a whole picture or none; the disk then."""
+        with self._hidden(picture_id, data) as (hidden, disk):
             hidden.rename(self._picture(picture_id))
-        return free_bytes
+        return disk
 
-    def try_out(self) -> int:
-        """Make the folder and write in it; the bytes that are free on the disk."""
+    def try_out(self) -> Disk:
+        """Make the folder and write in it; the disk."""
         self.make()
-        with self._hidden(new_id(""), b"probe") as (hidden, free_bytes):
+        with self._hidden(new_id(""), b"probe") as (hidden, disk):
             hidden.unlink()
-        return free_bytes
+        return disk
 
     @contextmanager
-    def _hidden(self, picture_id: str, data: bytes) -> Iterator[tuple[Path, int]]:
-        """A complete file that is no picture yet, and the bytes that are free on the disk; gone if anything fails."""
+    def _hidden(self, picture_id: str, data: bytes) -> Iterator[tuple[Path, Disk]]:
+        """A complete file that is no picture yet, and the disk; gone if anything fails."""
         hidden = self._path / f".{picture_id}.tmp"
         try:
             descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
@@ -67,7 +77,8 @@ class Folder:
                 facts = os.fstatvfs(descriptor)
             finally:
                 os.close(descriptor)
-            yield hidden, facts.f_bavail * facts.f_frsize
+            reserved = facts.f_bfree - facts.f_bavail
+            yield hidden, Disk(facts.f_bavail * facts.f_frsize, (facts.f_blocks - reserved) * facts.f_frsize)
         except OSError:
             with suppress(OSError):  # what was wrong first is what is told
                 hidden.unlink(missing_ok=True)
@@ -128,13 +139,12 @@ class Folder:
         finally:
             os.close(descriptor)
 
-    def is_wanted(self, picture_id: str, began_s: float) -> bool:
-        """Whether the pictures of its request, which began then, have not been removed since."""
+    def removed_s(self, tag: str) -> float:
+        """When the pictures of this tag were removed last, in Unix time; long ago where they never were."""
         try:
-            removed_s = self._mark(picture_id[:TAG_DIGITS]).lstat().st_mtime
+            return self._mark(tag).lstat().st_mtime
         except FileNotFoundError:
-            return True
-        return not is_removed(removed_s, began_s)
+            return -math.inf
 
     def walk(self) -> Iterator[Entry]:
         """See `Shelf.walk`."""

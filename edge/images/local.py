@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -24,11 +25,24 @@ import structlog
 
 from edge.images.apart import sweep_folder
 from edge.images.condition import Condition
-from edge.images.folder import Folder, file_name
+from edge.images.folder import Disk, Folder, file_name
 from edge.images.removals import Removals
 from edge.images.retention import Retention
 from edge.images.stock import NO_ROOM, Stock
-from edge.images.store import ID, TAG_DIGITS, StoreError, StoreFigures, StoreFullError, all_done, tag_of
+from edge.images.store import (
+    CLOCKS_S,
+    ID,
+    TAG_DIGITS,
+    RemovedError,
+    StoreError,
+    StoreFigures,
+    StoreFullError,
+    TooLargeError,
+    all_done,
+    is_removed,
+    tag_of,
+    unix_s,
+)
 from edge.threads import Threads
 
 THREADS = 8
@@ -48,7 +62,7 @@ class _Waiting(NamedTuple):
 
     data: bytes
     began_s: float
-    """Of its request."""
+    """Of its request, in Unix time."""
 
 
 class LocalStore:
@@ -57,10 +71,10 @@ class LocalStore:
     def __init__(self, path: Path, retention: Retention, *, shared: bool = False) -> None:
         self._folder = Folder(path)
         self._shared = shared
-        self._free_bytes = 0
-        """On the disk, at the last look."""
-        self._refused_bytes = 0
-        """What the last answer would have needed, if there was no room for it: until there is, the store is full."""
+        self._clocks_s = CLOCKS_S if shared else 0.0
+        """How far the clock of whoever removes pictures may be from ours."""
+        self._disk = Disk(free_bytes=0, bytes=sys.maxsize)
+        """At the last look."""
         self._condition = Condition(self._no_room)
         self._waiting: dict[str, _Waiting] = {}
         """Who is taken out of it is not wanted any more."""
@@ -77,12 +91,11 @@ class LocalStore:
         """See `ImageStore.writable`."""
         return self._condition.writable
 
-    def _no_room(self) -> str:
-        """Why there is none for what was refused last, or for any picture; empty where there is."""
-        needed_bytes = max(1, self._refused_bytes)
+    def _no_room(self, needed_bytes: int) -> str:
+        """Why there is none for so much; empty where there is."""
         if not self._stock.fits(needed_bytes):
             return NO_ROOM
-        return "" if needed_bytes <= self._free_bytes else _DISK_FULL
+        return "" if needed_bytes <= self._disk.free_bytes else _DISK_FULL
 
     @property
     def figures(self) -> StoreFigures:
@@ -92,53 +105,44 @@ class LocalStore:
     async def put(self, pictures: Mapping[str, bytes], began_s: float) -> None:
         """See `ImageStore.put`."""
         size = sum(map(len, pictures.values()))
-        try:
+        with self._condition.storing(size), self._stock.storing(len(pictures)):
             if not self._stock.fits(size):
                 await self._stock.make_room(size)
-            if self._condition.good and self._waiting_bytes() + size > self._free_bytes:
-                raise StoreFullError(_DISK_FULL)
+            self._find_room_on_disk(size)
             late = [each for each in pictures.items() if not self._promise(*each, began_s)]
             if late:
                 await all_done(self._put(*each, began_s) for each in late)
-        except StoreError as error:
-            self._stock.failed(len(pictures))
-            if isinstance(error, StoreFullError):
-                self._refused_bytes = size
-                self._condition.refused()
-            raise
-        self._refused_bytes = 0
 
-    async def _make_refused_room(self) -> None:
-        """So that it is not left to the next answer, which may never come where `/readyz` keeps it away."""
-        if self._refused_bytes:
-            await self._stock.make_room(self._refused_bytes)
-            if not self._no_room():
-                self._refused_bytes = 0
+    def _find_room_on_disk(self, size: int) -> None:
+        if size > self._disk.bytes:
+            raise TooLargeError(size, self._disk.bytes, "the disk")
+        if self._condition.good and self._waiting_bytes() + size > self._disk.free_bytes:
+            raise StoreFullError(_DISK_FULL)
 
     def _promise(self, picture_id: str, data: bytes, began_s: float) -> bool:
         """Accept a picture that will be written; False where it has to be written first."""
         if self._shared or not self._condition.good or self._waiting_bytes() + len(data) > MAX_WAITING_BYTES:
             return False
-        if self._accept(picture_id, data, began_s):
-            self._threads.post(partial(self._write_promised, picture_id, data, began_s))
+        self._threads.post(partial(self._write_promised, picture_id, *self._accept(picture_id, data, began_s)))
         return True
 
     async def _put(self, picture_id: str, data: bytes, began_s: float) -> None:
-        if not self._accept(picture_id, data, began_s):
-            return
+        accepted = self._accept(picture_id, data, began_s)
         try:
-            await self._run(partial(self._write, picture_id, data, began_s))
+            stands = await self._run(partial(self._write, picture_id, *accepted))
         except BaseException:
             self._forget(picture_id)
             raise
+        if not stands:
+            raise RemovedError
 
-    def _accept(self, picture_id: str, data: bytes, began_s: float) -> bool:
-        """Have a picture be served from now on; whether it is wanted."""
+    def _accept(self, picture_id: str, data: bytes, began_s: float) -> _Waiting:
+        """Have a picture be served from now on; raises `RemovedError` where it is not wanted."""
         if self._removals.concern(picture_id[:TAG_DIGITS], began_s):
-            return False
+            raise RemovedError
         self._stock.add(len(data))
-        self._waiting[picture_id] = _Waiting(data, began_s)
-        return True
+        self._waiting[picture_id] = accepted = _Waiting(data, unix_s(began_s))
+        return accepted
 
     async def get(self, picture_id: str) -> bytes | None:
         """See `ImageStore.get`."""
@@ -163,7 +167,7 @@ class LocalStore:
         tag = tag_of(request_id)
         removed = await self._remove_tagged(tag)
         await self._run(partial(self._folder.mark_removed, tag))
-        self._removals.note(tag, time.time())
+        self._removals.note(tag, time.monotonic())
         removed |= await self._remove_tagged(tag)
         self._stock.removed_by_request(len(removed))
         return len(removed)
@@ -197,7 +201,7 @@ class LocalStore:
                 if (waiting := self._waiting.get(picture_id)) is not None:
                     await self._run(partial(self._write, picture_id, *waiting))
                 self._failed.discard(picture_id)
-            await self._make_refused_room()
+            await self._condition.make_room(self._stock.make_room)
         self._condition.look()
 
     async def sweep(self) -> None:
@@ -254,20 +258,24 @@ class LocalStore:
             self._stock.failed(1)
             self._condition.failed(error.strerror or type(error).__name__)
 
-    def _write(self, picture_id: str, data: bytes, began_s: float) -> None:
+    def _write(self, picture_id: str, data: bytes, began_s: float) -> bool:
+        """Whether it stands there: nobody has removed it meanwhile, nor its request's pictures since that began."""
         self._under_way.add(picture_id)
         try:
-            self._free_bytes = self._folder.write(picture_id, data)
+            self._disk = self._folder.write(picture_id, data)
             self._condition.worked()
-            wanted = self._folder.is_wanted(picture_id, began_s)
+            removed_s = self._folder.removed_s(picture_id[:TAG_DIGITS])
+            wanted = not is_removed(removed_s, began_s, self._clocks_s)
             if not wanted or picture_id not in self._waiting:
                 self._folder.remove([picture_id])
         finally:
             self._under_way.discard(picture_id)
         # From here on whoever removes it finds its file.
-        if self._waiting.pop(picture_id, None) is not None and not wanted:
+        waited = self._waiting.pop(picture_id, None) is not None
+        if waited and not wanted:
             self._stock.drop(1, len(data))
+        return waited and wanted
 
     def _try_out(self) -> None:
-        self._free_bytes = self._folder.try_out()
+        self._disk = self._folder.try_out()
         self._condition.worked()

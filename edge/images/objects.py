@@ -28,15 +28,17 @@ from edge.images.condition import Condition
 from edge.images.retention import Entry, Retention
 from edge.images.stock import NO_ROOM, Stock
 from edge.images.store import (
+    CLOCKS_S,
     ID,
     TAG,
     TAG_DIGITS,
+    RemovedError,
     StoreError,
     StoreFigures,
-    StoreFullError,
     all_done,
     is_removed,
     tag_of,
+    unix_s,
 )
 from edge.images.sweep import sweep
 
@@ -103,8 +105,6 @@ class ObjectStore:
         self._remote = remote
         self._condition = Condition(self._no_room)
         self._stock = Stock(partial(sweep, _Bucket(remote)), retention, lambda: dict(self._writing))
-        self._refused_bytes = 0
-        """What the last answer would have needed, if there was no room for it: until there is, the store is full."""
         self._writing: dict[str, int] = {}
         """Pictures that are being written, by key, and their bytes."""
         self._probe_key = f"probe/{secrets.token_hex(8)}"
@@ -115,9 +115,9 @@ class ObjectStore:
         """See `ImageStore.writable`."""
         return self._condition.writable
 
-    def _no_room(self) -> str:
-        """Why there is none for what was refused last, or for any picture; empty where there is."""
-        return "" if self._stock.fits(max(1, self._refused_bytes)) else NO_ROOM
+    def _no_room(self, needed_bytes: int) -> str:
+        """Why there is none for so much; empty where there is."""
+        return "" if self._stock.fits(needed_bytes) else NO_ROOM
 
     @property
     def figures(self) -> StoreFigures:
@@ -127,17 +127,10 @@ class ObjectStore:
     async def put(self, pictures: Mapping[str, bytes], began_s: float) -> None:
         """See `ImageStore.put`."""
         size = sum(map(len, pictures.values()))
-        try:
+        with self._condition.storing(size), self._stock.storing(len(pictures)):
             await self._stock.make_room(size)
-            self._refused_bytes = 0
             await all_done(self._put(each, data) for each, data in pictures.items())
-            await self._heed_removal(pictures, began_s)
-        except StoreError as error:
-            self._stock.failed(len(pictures))
-            if isinstance(error, StoreFullError):
-                self._refused_bytes = size
-                self._condition.refused()
-            raise
+            await self._heed_removal(pictures, unix_s(began_s))
 
     async def _put(self, picture_id: str, data: bytes) -> None:
         key = _key(picture_id)
@@ -160,14 +153,15 @@ class ObjectStore:
         self._condition.worked()
 
     async def _heed_removal(self, pictures: Mapping[str, bytes], began_s: float) -> None:
-        """Remove what has just been stored where it was said meanwhile that it is not wanted."""
+        """Remove what has just been stored where it was said meanwhile that it is not wanted; raises `RemovedError`."""
         for tag in {picture_id[:TAG_DIGITS] for picture_id in pictures}:
             try:
                 mark = await _answered(obstore.head_async(self._remote, _mark(tag)))
             except NotThereError:
                 continue
-            if is_removed(mark["last_modified"].timestamp(), began_s):
+            if is_removed(mark["last_modified"].timestamp(), began_s, CLOCKS_S):
                 await self.remove(pictures)
+                raise RemovedError
 
     async def get(self, picture_id: str) -> bytes | None:
         """See `ImageStore.get`."""
@@ -218,9 +212,7 @@ class ObjectStore:
         """See `ImageStore.probe`."""
         with suppress(StoreError):  # noted, and logged when it is news
             await self._write(self._probe_key, b"", {})
-            if self._refused_bytes:  # not left to the next answer, which may never come where `/readyz` keeps it away
-                await self._stock.make_room(self._refused_bytes)
-                self._refused_bytes = 0
+            await self._condition.make_room(self._stock.make_room)
         self._condition.look()
 
     async def sweep(self) -> None:

@@ -22,7 +22,8 @@ REMOVAL: dict[str, Any] = {
     "summary": "Remove all pictures of a request at once. With an admin token; asking again is no error",
     "description": (
         "Those included that are being stored, here or by another edge of the same store, and those that a request "
-        "which is still running would bring. Where several requests had the same id, the pictures of all of them."
+        "which is still running would bring: it is refused as `PICTURES_REMOVED`. Where several requests had the same "
+        "id, the pictures of all of them."
     ),
     "tags": ["pictures"],
     "response_model": None,

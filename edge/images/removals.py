@@ -1,7 +1,7 @@
 """Whose pictures this edge has removed by request: a call that was running then may still bring more of them.
 
 What marks of them a store has lies where it can be slow. This is in memory, for a picture that would be served from
-there before the store's mark has been looked at. No I/O, no clock.
+there before the store's mark has been looked at. No I/O, no clock; times are of one that is never set.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from edge.images.store import is_removed
 
 
 class Removals:
-    """By tag, each kept for as long as the store keeps its mark. Times are Unix times."""
+    """By tag, each kept for as long as the store keeps its mark."""
 
     def __init__(self) -> None:
         self._removed_s: dict[str, float] = {}
@@ -27,4 +27,4 @@ class Removals:
     def concern(self, tag: str, began_s: float) -> bool:
         """Whether pictures of a request that began then are not wanted any more."""
         removed_s = self._removed_s.get(tag)
-        return removed_s is not None and is_removed(removed_s, began_s)
+        return removed_s is not None and is_removed(removed_s, began_s, clocks_s=0.0)

@@ -7,14 +7,14 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 
 import structlog
 
 from edge.images.retention import Retention, Why
-from edge.images.store import StoreError, StoreFigures, StoreFullError
+from edge.images.store import RemovedError, StoreError, StoreFigures, StoreFullError, TooLargeError
 from edge.images.sweep import Order, Swept
 from edge.threads import Threads
 
@@ -87,6 +87,17 @@ class Stock:
         with self._lock:
             self._failures += count
 
+    @contextmanager
+    def storing(self, count: int) -> Iterator[None]:
+        """So many pictures are being stored; where that fails they have failed, unless nobody wants them any more."""
+        try:
+            yield
+        except RemovedError:
+            raise
+        except StoreError:
+            self.failed(count)
+            raise
+
     def removed_by_request(self, count: int) -> None:
         """Somebody had so many removed; they have been dropped already."""
         self._removed_by_request += count
@@ -96,7 +107,11 @@ class Stock:
         return self._retention.fits(self._bytes, more_bytes)
 
     async def make_room(self, more_bytes: int) -> None:
-        """Have the oldest go where there is no room for so much more; raises `StoreFullError` where they may not."""
+        """Have the oldest go where there is no room for so much more; raises `StoreFullError` where they may not,
+        `TooLargeError` where all of them were not enough.
+        """
+        if more_bytes > self._retention.max_bytes:
+            raise TooLargeError(more_bytes, self._retention.max_bytes, "static.max_bytes")
         with suppress(TimeoutError):
             async with asyncio.timeout(ROOM_TIMEOUT_S):
                 for _ in range(2):  # one that is under way knows nothing of this wish, nor of what came since it began
@@ -109,8 +124,7 @@ class Stock:
 
     def _may_make_room(self, more_bytes: int) -> bool:
         """Whether there is need, and any prospect."""
-        possible = more_bytes <= self._retention.max_bytes and time.monotonic() >= self._no_room_until_s
-        return possible and not self.fits(more_bytes)
+        return time.monotonic() >= self._no_room_until_s and not self.fits(more_bytes)
 
     async def nearly_full(self) -> None:
         """Wait until room has to be made, and can be."""

@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import re
 import secrets
+import time
 from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -21,7 +22,7 @@ ID = re.compile(rf"{TAG.pattern}[0-9a-f]{{32}}")
 TAG_DIGITS = 16
 
 CLOCKS_S = 5.0
-"""How far the clocks of edges, file servers and object storage may be apart; that of a file system lags some ms too."""
+"""How far the clocks of edges and object storage may be apart."""
 
 
 def tag_of(request_id: str) -> str:
@@ -34,13 +35,18 @@ def new_id(request_id: str) -> str:
     return tag_of(request_id) + secrets.token_hex(16)
 
 
-def is_removed(removed_s: float, began_s: float) -> bool:
+def is_removed(removed_s: float, began_s: float, clocks_s: float) -> bool:
     """Whether pictures of a request that began then are not wanted, now that those of its id were removed at
     `removed_s`: those of a request that was running are not, those of a later one with the same id are.
 
-    Both in Unix time. In doubt they are not.
+    The two clocks may be `clocks_s` apart: in doubt they are not.
     """
-    return removed_s >= began_s - CLOCKS_S
+    return removed_s >= began_s - clocks_s
+
+
+def unix_s(monotonic_s: float) -> float:
+    """A moment of this process, a little ago, as others count it."""
+    return time.time() - (time.monotonic() - monotonic_s)
 
 
 class StoreError(Exception):
@@ -48,7 +54,25 @@ class StoreError(Exception):
 
 
 class StoreFullError(StoreError):
-    """There is no room for another picture."""
+    """There is no room for the pictures of an answer."""
+
+
+class TooLargeError(StoreError):
+    """The pictures of an answer are larger than all that the store can hold: nothing that goes would make room."""
+
+    def __init__(self, size: int, max_bytes: int, of_what: str) -> None:
+        super().__init__(f"the pictures of one answer are larger than {of_what}")
+        self.bytes = size
+        self.max_bytes = max_bytes
+
+
+class RemovedError(StoreError):
+    """Somebody had the pictures of a request removed while it ran, or, where clocks leave that in doubt, seconds before
+    it began.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("the pictures of this request have been removed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +101,12 @@ class ImageStore(Protocol):
     """Keeps PNG pictures by id until they are too old. No method blocks the event loop, however slow the store is."""
 
     async def put(self, pictures: Mapping[str, bytes], began_s: float) -> None:
-        """Store the pictures of one request, which began then (Unix time); once this returns, `get` finds them, unless
-        the request's pictures have been removed since it began.
+        """Store the pictures of one request, which began then (by the monotonic clock of this process); once this
+        returns, `get` finds them.
 
-        Raises `StoreError`; what was stored until then stays until it is removed.
+        Raises `RemovedError` where the request's pictures have been removed since it began, or may have: none of them
+        is found then. Raises another `StoreError` for what the store refuses, `StoreFullError` and `TooLargeError`
+        among them; what was stored until then stays until it is removed.
         """
 
     async def get(self, picture_id: str) -> bytes | None:

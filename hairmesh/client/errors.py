@@ -268,6 +268,7 @@ TABLE: Mapping[str, Row] = {
     "HEAD_LATE": Row(ProtocolError),
     "BAD_REQUEST": Row(ProtocolError),
     "UNAUTHORIZED": Row(UnauthorizedError),
+    "PICTURES_REMOVED": Row(RequestError),
     "NOT_FOUND": Row(ProtocolError),
     "METHOD_NOT_ALLOWED": Row(ProtocolError),
     "UNSUPPORTED_MEDIA_TYPE": Row(ProtocolError),

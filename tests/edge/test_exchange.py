@@ -13,11 +13,24 @@ from pathlib import Path
 
 import pytest
 import structlog
+from hair.analysis.v1 import masks_pb2
 
 from edge import exchange
 from edge.calls import Call, Outcome
 from edge.images import local
-from tests.edge.rest import ANNOTATED, MEASURE, PHOTO, WORKER, FakeMesh, Rest, eventually, failed, measured, serving
+from tests.edge.rest import (
+    ANNOTATED,
+    MASKS,
+    MEASURE,
+    PHOTO,
+    WORKER,
+    FakeMesh,
+    Rest,
+    eventually,
+    failed,
+    measured,
+    serving,
+)
 from tests.fakes.worker import png
 
 
@@ -221,16 +234,44 @@ async def test_probes_answer_while_sixty_requests_wait(rest: Rest, mesh: FakeMes
     assert {response.status_code for response in await asyncio.gather(*waiting)} == {200}
 
 
-async def test_a_store_without_room_is_said(tmp_path: Path, mesh: FakeMesh) -> None:
+@pytest.mark.parametrize(
+    ("size", "ready", "details", "advice"),
+    [
+        (600_000, 503, {"retry_after_s": 60}, "Please try again later."),
+        (
+            1_100_000,
+            200,  # another one finds room
+            {"size_bytes": 1_100_000, "max_bytes": 1_048_576, "retry_after_s": 60},
+            "Have the operator give the picture store more room.",
+        ),
+    ],
+    ids=["while others are there", "even if it were empty"],
+)
+async def test_a_store_without_room_is_said(
+    tmp_path: Path, mesh: FakeMesh, size: int, ready: int, details: dict[str, int], advice: str
+) -> None:
     large = measured()
-    large.annotated_image.data = png(1_100_000)
-    mesh.response = large
     async with serving(tmp_path, mesh, static={"dir": str(tmp_path / "p"), "max_bytes": 1_048_576}) as rest:
-        response = await rest.measure()
+        large.annotated_image.data = png(600_000)
+        mesh.response = large
+        assert (await rest.measure()).status_code == 200
+        large.annotated_image.data = png(size)
+        response = await rest.measure(headers={"Accept-Language": "en"})
         assert (response.status_code, response.json()["code"]) == (503, 1007)
-        assert response.json()["data"]["reason"] == "STORE_FULL"
+        assert response.json()["data"] == {"reason": "STORE_FULL", "details": details, "advice": advice}
         assert response.headers["retry-after"] == "60"
         assert (await rest.client.get("/monitor")).status_code == 200
+        assert (await rest.client.get("/readyz")).status_code == ready
+
+
+async def test_an_answer_without_pictures_needs_no_room_and_says_nothing_of_it(tmp_path: Path, mesh: FakeMesh) -> None:
+    async with serving(tmp_path, mesh, static={"dir": str(tmp_path / "p"), "max_bytes": 1_048_576}) as rest:
+        mesh.response = large = measured()
+        large.annotated_image.data = png(600_000)
+        assert [(await rest.measure()).status_code for _ in range(2)] == [200, 503]
+        mesh.response = masks_pb2.SegmentFaceResponse()
+        assert (await rest.post(MASKS)).status_code == 200
+        assert (await rest.client.get("/readyz")).status_code == 503
 
 
 async def test_the_log_has_one_line_per_request(rest: Rest, mesh: FakeMesh) -> None:

@@ -75,7 +75,7 @@ def test_every_reason_has_words_in_both_languages(reason: str) -> None:
 @pytest.mark.parametrize("reason", sorted(TABLE))
 def test_status_fits_code(reason: str) -> None:
     row = TABLE[reason]
-    allowed = {1004: {413}, 1007: {503, 504}, 1008: {400, 401, 404, 405, 408, 415, 429, 431}}.get(row.code, {400})
+    allowed = {1004: {413}, 1007: {503, 504}, 1008: {400, 401, 404, 405, 408, 409, 415, 429, 431}}.get(row.code, {400})
     assert row.http_status in allowed
     if row.code == 1007:
         assert row.retry_after_s

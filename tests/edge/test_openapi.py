@@ -95,7 +95,7 @@ def test_every_example_holds(document: Document) -> None:
 
 OF_WORKERS = {
     *("NO_WORKER", "WORKER_FAILED"),
-    *("STORE_FULL", "STORE_FAILED"),
+    *("STORE_FULL", "STORE_FAILED", "PICTURES_REMOVED"),
 }
 
 

@@ -19,7 +19,7 @@ from edge.images import local
 from edge.images.folder import Folder
 from edge.images.local import LocalStore
 from edge.images.retention import Retention
-from edge.images.store import ID, StoreError, StoreFullError, new_id
+from edge.images.store import ID, RemovedError, StoreError, StoreFullError, TooLargeError, new_id
 from tests.e2e.small_disk import SmallDisk
 from tests.edge.rest import eventually
 
@@ -32,7 +32,7 @@ def an_id() -> str:
 
 
 async def put(store: LocalStore, picture_id: str, data: bytes) -> None:
-    await store.put({picture_id: data}, time.time())
+    await store.put({picture_id: data}, time.monotonic())
 
 
 @pytest.fixture
@@ -92,6 +92,21 @@ async def test_a_full_disk_is_told_once_and_that_it_is_over(disk: SmallDisk) -> 
             await eventually(lambda: store.figures.waiting == 0)
             assert [line["event"] for line in said] == ["pictures_not_stored", "pictures_stored_again"]
             said.clear()
+    await store.close()
+
+
+async def test_what_the_empty_disk_could_not_take_says_nothing_of_its_room(disk: SmallDisk) -> None:
+    store = LocalStore(disk.path / "pictures", Retention(10_000_000, 3600.0, 600.0))
+    await store.probe()
+    with structlog.testing.capture_logs() as said:
+        with pytest.raises(TooLargeError):
+            await put(store, an_id(), bytes(1_200_000))
+        assert store.writable
+        await put(store, an_id(), bytes(200_000))
+        await store.probe()
+        assert store.writable
+    assert [line["event"] for line in said] == ["pictures_too_large"]
+    assert said[0]["problem"] == "the pictures of one answer are larger than the disk"
     await store.close()
 
 
@@ -176,7 +191,7 @@ async def test_a_full_store_refuses_and_has_room_again(store: LocalStore) -> Non
 async def test_room_on_the_disk_is_known_before_a_picture_is_promised(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    facts = SimpleNamespace(f_bavail=1, f_frsize=1000)
+    facts = SimpleNamespace(f_blocks=9, f_bfree=2, f_bavail=1, f_frsize=1000)
     monkeypatch.setattr(os, "fstatvfs", lambda _descriptor: facts)
     await store.probe()
     with pytest.raises(StoreFullError):
@@ -343,18 +358,49 @@ async def test_what_comes_after_its_removal_is_served_by_nobody_however_slow_the
     store: LocalStore, monkeypatch: pytest.MonkeyPatch, waiting_room: int
 ) -> None:
     """Its call was running when that was answered; what the disk knows of it would be looked at too late."""
-    began_s = time.time()
+    began_s = time.monotonic()
     assert await store.remove_request("a-request") == 0
     monkeypatch.setattr(local, "MAX_WAITING_BYTES", waiting_room)
     disk = SlowDisk(monkeypatch)
     late, of_another = an_id(), new_id("another-request")
-    await store.put({late: b"late"}, began_s)
+    with pytest.raises(RemovedError):
+        await store.put({late: b"late"}, began_s)
     assert await store.get(late) is None
     assert (store.figures.waiting, store.figures.count) == (0, 0)
     assert not disk.entered.is_set(), "no byte of it touches the disk"
     disk.let_go.set()
     await store.put({of_another: b"wanted"}, began_s)
     assert await store.get(of_another) == b"wanted"
+
+
+async def test_a_clock_that_is_put_forward_brings_nothing_back(
+    store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By that clock the request begins after what was removed while it ran."""
+    began_s = time.monotonic()
+    await store.remove_request("a-request")
+    forward = SimpleNamespace(time=lambda: time.time() + HOUR_S, monotonic=time.monotonic)
+    monkeypatch.setattr("edge.images.store.time", forward)
+    late = an_id()
+    with pytest.raises(RemovedError):
+        await store.put({late: b"late"}, began_s)
+    assert await store.get(late) is None
+    assert visible(folder) == []
+
+
+async def test_pictures_removed_while_their_answer_waits_for_them_are_in_no_answer(
+    store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "MAX_WAITING_BYTES", 0)
+    disk = SlowDisk(monkeypatch)
+    stored = asyncio.create_task(put(store, an_id(), b"x"))
+    await asyncio.to_thread(disk.entered.wait, 60)
+    assert await store.remove_request("a-request") == 1
+    disk.let_go.set()
+    with pytest.raises(RemovedError):
+        await stored
+    assert visible(folder) == []
+    assert (store.figures.count, store.figures.bytes, store.figures.failures) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("by_request", [False, True])
@@ -364,14 +410,14 @@ async def test_a_picture_whose_write_was_under_way_is_gone_at_once(
     """Its file still appears, and stands there until its own thread sees that nobody wants it."""
     disk = SlowDisk(monkeypatch)
     stands, seen = threading.Event(), threading.Event()
-    real = Folder.is_wanted
+    real = Folder.removed_s
 
-    def is_wanted(files: Folder, picture_id: str, began_s: float) -> bool:
+    def removed_s(files: Folder, tag: str) -> float:
         stands.set()
         seen.wait(60)
-        return real(files, picture_id, began_s)
+        return real(files, tag)
 
-    monkeypatch.setattr(Folder, "is_wanted", is_wanted)
+    monkeypatch.setattr(Folder, "removed_s", removed_s)
     gone, kept = an_id(), new_id("another-request")
     await put(store, gone, b"gone")
     await asyncio.to_thread(disk.entered.wait, 60)

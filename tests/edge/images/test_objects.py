@@ -38,7 +38,7 @@ def below(store_url: str) -> str:
 
 async def test_an_object_says_what_it_is(store: ObjectStore, store_url: str) -> None:
     picture_id = new_id("r")
-    await store.put({picture_id: b"x"}, time.time())
+    await store.put({picture_id: b"x"}, time.monotonic())
     found = await obstore.get_async(connect(store_url), f"{picture_id[:16]}/{picture_id[16:]}.png")
     assert found.attributes["Content-Type"] == "image/png"
     assert found.attributes["Cache-Control"] == "private, no-store", "should the bucket be read by others"
@@ -48,7 +48,7 @@ async def test_a_sweep_touches_nothing_but_our_own(s3: S3Server, store: ObjectSt
     foreign = {f"{below(store_url)}/notes.txt", f"{below(store_url)}/aaaaaaaaaaaaaaaa/index.html"}
     for key in foreign:
         s3.put(key, b"not ours")
-    await store.put({new_id("r"): b"x"}, time.time())
+    await store.put({new_id("r"): b"x"}, time.monotonic())
     await store.remove_request("another")
     await store.close()
     strict = ObjectStore(connect(store_url), Retention(max_bytes=10_000, max_age_s=-5.0, min_age_s=0.0))
@@ -63,11 +63,11 @@ async def test_a_frozen_server_is_told_and_not_waited_for(
     s3: S3Server, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     picture_id, refused = new_id("r"), new_id("r")
-    await store.put({picture_id: b"x"}, time.time())
+    await store.put({picture_id: b"x"}, time.monotonic())
     monkeypatch.setattr(objects, "IO_TIMEOUT_S", 0.2)  # only now: before, a slow machine is not what is tested
     with s3.frozen(), structlog.testing.capture_logs() as said:
         for work in (
-            store.put({refused: b"y"}, time.time()),
+            store.put({refused: b"y"}, time.monotonic()),
             store.get(picture_id),
             store.remove([picture_id]),
             store.remove_request("r"),
@@ -113,7 +113,7 @@ async def test_why_it_refuses_is_said_without_what_is_secret(
     refused = ObjectStore(connect(store_url), KEEP)
     picture_id = new_id("r")
     with structlog.testing.capture_logs() as said, pytest.raises(StoreError) as caught:
-        await refused.put({picture_id: b"x"}, time.time())
+        await refused.put({picture_id: b"x"}, time.monotonic())
     assert str(caught.value) == said[0]["problem"] == f"object storage: {problem}"
     text = f"{said} {caught.getrepr()} {vars(refused)}"
     assert SECRET not in text
@@ -123,7 +123,7 @@ async def test_why_it_refuses_is_said_without_what_is_secret(
 
 async def test_a_put_that_is_cancelled_is_not_counted(s3: S3Server, store: ObjectStore) -> None:
     with s3.frozen():
-        put = asyncio.create_task(store.put({new_id("r"): b"x"}, time.time()))
+        put = asyncio.create_task(store.put({new_id("r"): b"x"}, time.monotonic()))
         while store.figures.waiting == 0:
             assert not put.done()
             await asyncio.sleep(0.01)
@@ -192,7 +192,7 @@ async def test_a_bucket_that_is_missing_or_broken_is_named(
     with structlog.testing.capture_logs() as said:
         await store.probe()
         await store.sweep()
-        for work in (store.put({new_id("r"): b"x"}, time.time()), store.remove_request("r")):
+        for work in (store.put({new_id("r"): b"x"}, time.monotonic()), store.remove_request("r")):
             with pytest.raises(StoreError):
                 await work
     assert not store.writable

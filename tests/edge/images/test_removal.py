@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from edge.images.local import LocalStore
@@ -21,9 +22,14 @@ def path(request_id: str) -> str:
     return f"/api/v1/requests/{request_id}/pictures"
 
 
+async def asked(rest: Rest, request_id: str) -> httpx.Response:
+    response: httpx.Response = await rest.measure(headers={"X-Request-ID": request_id})
+    return response
+
+
 async def picture_of(rest: Rest, request_id: str) -> str:
     """Where the picture of a new request is, without the edge's address."""
-    response = await rest.measure(headers={"X-Request-ID": request_id})
+    response = await asked(rest, request_id)
     assert response.status_code == 200, response.text
     return "/static" + str(response.json()["data"]["annotated_image_url"]).partition("/static")[2]
 
@@ -45,6 +51,16 @@ async def test_they_are_gone_at_once_and_only_they(tmp_path: Path, mesh: FakeMes
         await rest.stop()
         lines = [line for line in rest.log_lines() if line["method"] == "DELETE"]
         assert {line["route"] for line in lines} == {"/api/v1/requests/{request_id}/pictures"}
+
+
+async def test_a_new_request_with_the_same_id_has_its_picture_at_once(tmp_path: Path, mesh: FakeMesh) -> None:
+    async with serving(tmp_path, mesh, admin_tokens=[TOKEN]) as rest:
+        for _ in range(3):
+            url = await picture_of(rest, "visit-1")
+            assert (await rest.client.get(url)).content == ANNOTATED
+            await eventually((tmp_path / "pictures" / url.rpartition("/")[2]).exists)
+            assert (await rest.client.get(url)).content == ANNOTATED
+            assert await removed(rest, "visit-1") == 1
 
 
 @pytest.mark.parametrize(
@@ -108,6 +124,14 @@ async def test_edges_that_share_a_store_serve_and_remove_each_others_pictures(
             assert (await here.client.get(url)).status_code == 404
 
 
+def refused_as_removed(response: httpx.Response) -> None:
+    """Refused, in words that no program takes for an invitation to bring them back."""
+    body = response.json()
+    assert (response.status_code, body["code"], body["data"]["reason"]) == (409, 1008, "PICTURES_REMOVED")
+    assert "retry-after" not in response.headers
+    assert body["data"]["details"] == {}
+
+
 async def test_a_request_that_still_runs_leaves_nothing_on_any_edge(
     tmp_path: Path, mesh: FakeMesh, shared: dict[str, Any]
 ) -> None:
@@ -116,12 +140,16 @@ async def test_a_request_that_still_runs_leaves_nothing_on_any_edge(
     sections: dict[str, Any] = {"static": shared, "admin_tokens": [TOKEN]}
     mesh.gate = asyncio.Event()
     async with serving(tmp_path / "a", mesh, **sections) as here, serving(tmp_path / "b", mesh, **sections) as there:
-        running = asyncio.create_task(picture_of(here, "visit-1"))
+        running = asyncio.create_task(asked(here, "visit-1"))
         await mesh.called.wait()
         assert await removed(there, "visit-1") == 0
         mesh.gate.set()
-        url = await running
-        assert [(await each.client.get(url)).status_code for each in (here, there)] == [404, 404]
+        refused_as_removed(await running)
+        assert not list(tmp_path.rglob("*.png"))
+        assert await removed(there, "visit-1") == 0
+        refused_as_removed(await asked(there, "visit-1"))  # whose clock is not behind, nobody knows
+        url = await picture_of(there, "visit-2")
+        assert (await here.client.get(url)).content == ANNOTATED
 
 
 async def test_storage_that_is_frozen_makes_the_edge_unready_and_is_waited_for_by_nobody(

@@ -9,11 +9,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import structlog
 
 from edge.images import objects, stock
 from edge.images.local import LocalStore
 from edge.images.retention import Retention
-from edge.images.store import CLOCKS_S, ID, ImageStore, StoreFullError, new_id
+from edge.images.store import CLOCKS_S, ID, ImageStore, RemovedError, StoreFullError, TooLargeError, new_id
 from tests.edge.rest import eventually
 
 KEEP = Retention(max_bytes=10_000, max_age_s=72 * 3600.0, min_age_s=600.0)
@@ -21,16 +22,21 @@ Open = Callable[[Retention], ImageStore]
 
 
 @pytest.fixture(params=["alone", "shared", "s3"])
-async def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Open]:
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+async def open_store(request: pytest.FixtureRequest, kind: str, tmp_path: Path) -> AsyncIterator[Open]:
     """Opens the same store again and again, as other edges do, and one that has been restarted."""
     opened: list[ImageStore] = []
-    url = request.getfixturevalue("store_url") if request.param == "s3" else ""
+    url = request.getfixturevalue("store_url") if kind == "s3" else ""
 
     def make(retention: Retention) -> ImageStore:
         if url:
             opened.append(objects.ObjectStore(objects.connect(url), retention))
         else:
-            opened.append(LocalStore(tmp_path / "pictures", retention, shared=request.param == "shared"))
+            opened.append(LocalStore(tmp_path / "pictures", retention, shared=kind == "shared"))
         return opened[-1]
 
     yield make
@@ -49,7 +55,7 @@ async def store(open_store: Open) -> ImageStore:
 async def put(store: ImageStore, request_id: str, *pictures: bytes, began_s: float | None = None) -> list[str]:
     """Store the pictures of a request; their ids."""
     named = {new_id(request_id): data for data in pictures}
-    await store.put(named, time.time() if began_s is None else began_s)
+    await store.put(named, time.monotonic() if began_s is None else began_s)
     return list(named)
 
 
@@ -102,20 +108,48 @@ async def test_what_another_edge_stored_goes_too_and_after_a_restart(open_store:
 
 @pytest.mark.parametrize("where", ["here", "on another edge"])
 async def test_what_a_running_request_brings_afterwards_goes_as_well(
-    open_store: Open, store: ImageStore, where: str
+    open_store: Open, store: ImageStore, kind: str, where: str
 ) -> None:
-    began_s = time.time()
+    began_s = time.monotonic()
     other = open_store(KEEP)
     await other.probe()
     assert await (store if where == "here" else other).remove_request("r") == 0
-    ids = await put(store, "r", b"late", b"later", began_s=began_s)
-    if where == "on another edge":  # of which this one hears from the disk, where its answers do not wait for that
+    late = {new_id("r"): b"late", new_id("r"): b"later"}
+    if kind == "alone" and where == "on another edge":  # of which it hears from the disk, behind its answer
+        await store.put(late, began_s)
         await eventually(lambda: store.figures.waiting == 0)
-    assert await found(store, ids) == await found(other, ids) == [None, None]
-    assert store.figures.count == store.figures.waiting == 0
-    later = await put(store, "r", b"a new one", began_s=time.time() + CLOCKS_S + 2)
+    else:
+        with pytest.raises(RemovedError):
+            await store.put(late, began_s)
+    assert await found(store, list(late)) == await found(other, list(late)) == [None, None]
+    assert (store.figures.count, store.figures.waiting, store.figures.failures) == (0, 0, 0)
+    later = await put(store, "r", b"a new one", began_s=time.monotonic() + CLOCKS_S + 2)
     await eventually(lambda: store.figures.waiting == 0)
     assert await found(other, later) == [b"a new one"], "the same id, used again, is not haunted"
+
+
+@pytest.mark.parametrize("where", ["here", "on another edge"])
+async def test_a_request_that_begins_right_after_has_its_pictures_or_is_told_that_it_has_none(
+    open_store: Open, store: ImageStore, kind: str, where: str
+) -> None:
+    """An edge alone has one clock. Those that share a store have several, and S3 tells the time by the second."""
+    other = open_store(KEEP)
+    await other.probe()
+    await put(store, "r", b"before")
+    await (store if where == "here" else other).remove_request("r")
+    again = {new_id("r"): b"again"}
+    if kind == "alone":
+        await store.put(again, time.monotonic())
+        assert await found(store, list(again)) == [b"again"]
+        await eventually(lambda: store.figures.waiting == 0)
+        assert await found(store, list(again)) == [b"again"]
+    else:
+        with pytest.raises(RemovedError):
+            await store.put(again, time.monotonic())
+        assert await found(store, list(again)) == await found(other, list(again)) == [None]
+    await eventually(lambda: store.figures.waiting == 0)
+    assert store.figures.failures == 0
+    assert store.writable
 
 
 async def test_a_sweep_counts_what_is_there(open_store: Open, store: ImageStore) -> None:
@@ -191,9 +225,29 @@ async def test_more_than_the_whole_store_takes_is_refused_and_costs_nobody_a_pic
     store = open_store(Retention(max_bytes=10_000, max_age_s=3600.0, min_age_s=0.0))
     await store.probe()
     ids = await put(store, "r", b"small")
-    with pytest.raises(StoreFullError):
+    with pytest.raises(TooLargeError) as refused:
         await put(store, "r", bytes(11_000))
+    assert (refused.value.bytes, refused.value.max_bytes) == (11_000, 10_000)
     assert await found(store, ids) == [b"small"]
+    assert store.figures.failures == 1
+
+
+async def test_what_the_empty_store_could_not_take_says_nothing_of_its_room(store: ImageStore) -> None:
+    """Behind a balancer that heeds `/readyz` nothing would ever come to end it."""
+    with structlog.testing.capture_logs() as said:
+        with pytest.raises(TooLargeError):
+            await put(store, "r", bytes(11_000))
+        assert store.writable
+        await store.probe()
+        assert store.writable
+        assert [(line["event"], line["bytes"], line["max_bytes"]) for line in said] == [
+            ("pictures_too_large", 11_000, 10_000)
+        ]
+        await put(store, "r", bytes(9_000))
+        for size, error in ((2_000, StoreFullError), (11_000, TooLargeError)):
+            with pytest.raises(error):
+                await put(store, "r", bytes(size))
+        assert not store.writable, "nor does it end what another one has found"
 
 
 async def test_two_edges_remove_the_same_at_the_same_time(open_store: Open, store: ImageStore) -> None:
