@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar, Unpack
+from typing import IO, Self, TypeVar, Unpack
 
 import httpx
 
@@ -123,9 +124,9 @@ class AsyncClient:
 
     async def remove_pictures(self, request_id: str, *, admin_token: str) -> int:
         """Remove an answer's pictures from the service at once; how many there were."""
-        with core.Fetch(self._settings).sending() as timeout:
+        with core.Fetch(self._settings).sending() as extensions:
             response = await self._http.delete(
-                core.removal_route(request_id), headers=bearer(admin_token), timeout=timeout
+                core.removal_route(request_id), headers=bearer(admin_token), extensions=extensions
             )
         return core.removed(response)
 
@@ -171,15 +172,19 @@ class AsyncClient:
         return core.answer_of(call, reply.envelope())
 
     async def _fetched(self, fetch: core.Fetch, url: str) -> bytes:
-        with fetch.sending() as timeout:
-            response = await self._http.get(url, timeout=timeout)
-        core.check_picture(response)
-        return response.content
+        file = BytesIO()
+        await self._load(fetch, url, file)
+        return file.getvalue()
 
     async def _saved(self, fetch: core.Fetch, url: str, path: Path) -> Path:
-        with saved_whole(path) as file, fetch.sending() as timeout:
-            async with self._http.stream("GET", url, timeout=timeout) as response:
+        with saved_whole(path) as file:
+            await self._load(fetch, url, file)
+        return path
+
+    async def _load(self, fetch: core.Fetch, url: str, file: IO[bytes]) -> None:
+        with fetch.sending() as extensions:
+            async with self._http.stream("GET", url, extensions=extensions) as response:
                 core.check_picture(response)
                 async for chunk in response.aiter_bytes():
+                    fetch.check_time()
                     file.write(chunk)
-        return path

@@ -23,34 +23,31 @@ from hairmesh.client.answers import (
     SegmentFaceResponse,
     SpecialPoints,
 )
-from hairmesh.client.decode import decode
+from hairmesh.client.decode import UnexpectedAnswerError, decode
 from hairmesh.client.envelope import (
     EVENT_STREAM,
     Envelope,
-    Events,
     HairMeshError,
     Progress,
     Queued,
-    told,
 )
 from hairmesh.client.errors import (
     PictureError,
     TooLateError,
-    TransportError,
     refusal,
 )
 from hairmesh.client.headers import key_header, request_id_header, seconds
-from hairmesh.client.options import HANDLING, OnProgress, OnWait, SlowHandling, form_fields, language_header
+from hairmesh.client.options import HANDLING, OnWait, SlowHandling, form_fields, language_header, ordinary
 from hairmesh.client.patience import Patience
 from hairmesh.client.photo import Photo, Upload
 from hairmesh.client.pictures import pictures
+from hairmesh.client.reply import Reply
 from hairmesh.client.routes import (
     FEATURES_ROUTE,
     GROW_ROUTE,
     HAIRLINES_ROUTE,
     MASKS_ROUTE,
     MEASURE_ROUTE,
-    ON_THE_WAY_S,
     REMOVE_PICTURES_ROUTE,
     SLOW_ROUTES,
     SPECIAL_POINTS_ROUTE,
@@ -59,10 +56,9 @@ from hairmesh.client.routes import (
     check_timeout,
     timeout_of,
 )
-from hairmesh.client.transport import envelope_of, translated, transport, unlogged
+from hairmesh.client.transport import StepTimeouts, envelope_of, translated, transport, unlogged
 
 T = TypeVar("T")
-CONNECT_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +118,11 @@ class Settings:
         """Raises `ValueError` for an address, a time or a key that cannot be used, `OSError` or `ssl.SSLError` for the
         file of authorities.
         """
-        self.url = httpx.URL(url)
+        try:
+            self.url = httpx.URL(url)
+            self.url.host.encode("idna")  # as the look-up of the name does it
+        except (httpx.InvalidURL, UnicodeError):
+            raise ValueError("url must be http://… or https://… with a host's name or address") from None
         if self.url.scheme not in {"http", "https"} or not self.url.host:
             raise ValueError("url must be http://… or https://…")
         if self.url.userinfo:
@@ -144,7 +144,7 @@ class Tries:
 
     def __init__(self, settings: Settings, total_s: float, on_wait: OnWait | None, *, slow: bool = False) -> None:
         self._retries = settings.retries
-        self._on_wait = on_wait
+        self._on_wait = ordinary("on_wait", on_wait)
         now_s = time.monotonic()
         self._patience = Patience(total_s, now_s, unreachable_s=settings.unreachable_s, slow=slow)
 
@@ -158,6 +158,20 @@ class Tries:
             self._on_wait(error, pause_s)
         return pause_s
 
+    def check_time(self) -> None:
+        """Raises `TooLateError` once the time is over, to be asked at every piece that goes out or comes in: httpx
+        limits how long each of them takes, not all of them.
+        """
+        if self._rest_s() <= 0:
+            raise TooLateError("no answer in the time given")
+
+    def extensions(self) -> dict[str, Any]:
+        """httpx's argument for how long one try may take."""
+        return {"timeout": StepTimeouts(self._rest_s)}
+
+    def _rest_s(self) -> float:
+        return self._patience.rest_s(time.monotonic())
+
 
 class Fetch(Tries):
     """The download of one picture."""
@@ -166,18 +180,21 @@ class Fetch(Tries):
         super().__init__(settings, TIMEOUT_S, on_wait)
 
     @contextmanager
-    def sending(self) -> Iterator[httpx.Timeout]:
-        """How long one try may take. Raises `TransportError` of some kind for what httpx raises meanwhile."""
+    def sending(self) -> Iterator[dict[str, Any]]:
+        """httpx's extensions for one try. Raises `HairMeshError` of some kind for what httpx raises meanwhile."""
         with unlogged(), translated():
-            yield _timeout(self._patience.left_s(time.monotonic()))
+            try:
+                yield self.extensions()
+            except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError) as error:  # the last by the look-up
+                raise UnexpectedAnswerError("a picture's address is none that can be asked") from error
 
 
 class Request(Tries):
     """One call of the contract: how it is sent, and who is told how far it is."""
 
     def __init__(self, settings: Settings, call: Call[Any], photo: Photo, given: Mapping[str, object]) -> None:
-        """Raises `TypeError` for a photo or a parameter of no kind that can be sent, `ValueError` for `request_id` and
-        `timeout_s`.
+        """Raises `TypeError` for a photo, a parameter or a callback of no kind that can be used, `ValueError` for
+        `request_id` and `timeout_s`.
         """
         handling = cast("SlowHandling", {name: value for name, value in given.items() if name in HANDLING})
         self._route = call.route
@@ -191,7 +208,7 @@ class Request(Tries):
             **language_header(self._fields),
             **request_id_header(handling.get("request_id")),
         }
-        self._on_progress = handling.get("on_progress")
+        self._on_progress = ordinary("on_progress", handling.get("on_progress"))
         self._raised_by_caller: HairMeshError | None = None
         if self._on_progress:
             self._headers["accept"] = EVENT_STREAM
@@ -214,15 +231,17 @@ class Request(Tries):
             yield {
                 "method": "POST",
                 "url": self._route,
-                "files": {name: opened.enter_context(each.opened()) for name, each in self._uploads.items()},
+                "files": {
+                    name: opened.enter_context(each.opened(self.check_time)) for name, each in self._uploads.items()
+                },
                 "data": self._fields,
                 "headers": self._headers | patience,
-                "timeout": _timeout(left_s + ON_THE_WAY_S),
+                "extensions": self.extensions(),
             }
 
     def reply(self, response: httpx.Response) -> Reply:
         """What takes the answer of one try."""
-        return Reply(response, self._patience, self._tell if self._on_progress else None)
+        return Reply(response, self.check_time, self._tell if self._on_progress else None)
 
     def _tell(self, news: Queued | Progress) -> None:
         if self._on_progress is None:
@@ -232,50 +251,6 @@ class Request(Tries):
         except HairMeshError as error:  # of another call, made by the caller's function
             self._raised_by_caller = error
             raise
-
-
-class Reply:
-    """The answer of one try: an envelope, or a stream of events that ends with one."""
-
-    def __init__(self, response: httpx.Response, patience: Patience, on_progress: OnProgress | None) -> None:
-        self._status = response.status_code
-        self._retry_after = response.headers.get("retry-after")
-        self._where = f"{response.request.method} {response.request.url.path}"
-        self._events = Events() if response.headers.get("content-type", "").startswith(EVENT_STREAM) else None
-        self._content = bytearray()
-        self._result: Envelope | None = None
-        self._patience = patience
-        self._on_progress = on_progress
-
-    def feed(self, chunk: bytes) -> None:
-        """Take a piece of the body. Raises `NotAnEnvelopeError`, `TooLateError`, and what `on_progress` raises."""
-        if self._patience.left_s(time.monotonic()) < -ON_THE_WAY_S:
-            raise TooLateError("the answer did not arrive in the time given")
-        if self._events is None:
-            self._content += chunk
-            return
-        for name, data in self._events.feed(chunk):
-            match told(name, data, self._status, self._where):
-                case Envelope() as result:
-                    self._result = result
-                case Queued() | Progress() as news if self._on_progress:
-                    self._on_progress(news)
-
-    def envelope(self) -> Envelope:
-        """The good envelope, after the last piece.
-
-        Raises `RefusedError` of some kind, `NotAnEnvelopeError`, and `TransportError` of some kind for a stream without
-        a result and for a proxy's own page.
-        """
-        if self._events is None:
-            result = envelope_of(bytes(self._content), self._status, self._retry_after, self._where)
-        elif self._result is None:
-            raise TransportError("the stream ended before its result")
-        else:
-            result = self._result
-        if not result.ok:
-            raise refusal(result)
-        return result
 
 
 def answer_of(call: Call[T], result: Envelope) -> Answer[T]:
@@ -301,7 +276,3 @@ def check_picture(response: httpx.Response) -> None:
     """Raises `PictureError` where there is none."""
     if response.status_code != httpx.codes.OK:
         raise PictureError(response.status_code, seconds(response.headers.get("retry-after")))
-
-
-def _timeout(left_s: float) -> httpx.Timeout:
-    return httpx.Timeout(left_s, connect=min(CONNECT_TIMEOUT_S, left_s))

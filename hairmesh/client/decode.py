@@ -15,7 +15,7 @@ Decoder = Callable[[Any], Any]
 
 
 class UnexpectedAnswerError(HairMeshError):
-    """An answer that lacks what the contract promises, or holds it in another type."""
+    """An answer that lacks what the contract promises, holds it in another type, or cannot be read."""
 
 
 def decode(kind: type[T], data: object) -> T:
@@ -65,7 +65,10 @@ def _instance_of(kind: type, *also: type) -> Decoder:
     def decoder(data: object) -> object:
         if type(data) not in (kind, *also):  # `true` is an int for Python
             raise _WrongError(f"{kind.__name__} expected, {type(data).__name__} found")
-        return kind(data)
+        try:
+            return kind(data)
+        except OverflowError:  # an integer that no float can hold
+            raise _WrongError(f"{kind.__name__} expected, a larger number found") from None
 
     return decoder
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from hairmesh.client.headers import seconds
 
 EVENT_STREAM = "text/event-stream"
+MAX_DEPTH = 32
+"""Answers are nested less deeply; Python's own limit would be met anywhere behind."""
+NOT_OURS = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+"""What reading JSON raises that is none of the contract's, `Infinity` as a code and a thousand brackets included."""
 
 
 class HairMeshError(Exception):
@@ -85,7 +89,7 @@ Told = Queued | Progress | Envelope
 def envelope(content: bytes, http_status: int, retry_after: str | None, where: str) -> Envelope:
     """The envelope in an answer's body; `where` is the request, for `NotAnEnvelopeError`."""
     try:
-        body = json.loads(content)
+        body = _loaded(content)
         data = body["data"] or {}
         # The result of a stream has no headers of its own; it says the same in its details.
         wait_s = seconds(retry_after)
@@ -99,8 +103,29 @@ def envelope(content: bytes, http_status: int, retry_after: str | None, where: s
             data=data,
             retry_after_s=wait_s,
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except NOT_OURS as error:
         raise NotAnEnvelopeError(f"{where}: HTTP {http_status} without an envelope") from error
+
+
+def _loaded(content: bytes) -> Any:
+    """JSON; raises one of `NOT_OURS`."""
+    loaded = json.loads(content)
+    level = [loaded]
+    for _ in range(MAX_DEPTH):
+        level = [inside for each in level for inside in _inside(each)]
+        if not level:
+            return loaded
+    raise ValueError("nested too deeply")
+
+
+def _inside(value: object) -> Iterable[object]:
+    match value:
+        case dict():
+            return value.values()
+        case list():
+            return value
+        case _:
+            return ()
 
 
 def told(name: str, data: bytes, http_status: int, where: str) -> Told | None:
@@ -108,7 +133,7 @@ def told(name: str, data: bytes, http_status: int, where: str) -> Told | None:
     if name == "result":
         return envelope(data, http_status, None, where)
     try:
-        said = json.loads(data)
+        said = _loaded(data)
         if name == "queued":
             return Queued(position=int(said["position"]), attempt=int(said["attempt"]))
         if name == "progress":
@@ -120,7 +145,7 @@ def told(name: str, data: bytes, http_status: int, where: str) -> Told | None:
                 results_done=int(said.get("results_done", 0)),
                 results_total=int(said.get("results_total", 0)),
             )
-    except (ValueError, KeyError, TypeError) as error:
+    except NOT_OURS as error:
         raise NotAnEnvelopeError(f"{where}: an event that is none of the contract's") from error
     return None
 
@@ -142,6 +167,6 @@ class Events:
                     yield self._name, b"\n".join(self._data)
                 self._name, self._data = "message", []
             elif field == b"event":
-                self._name = value.decode()
+                self._name = value.decode(errors="replace")
             elif field == b"data":
                 self._data.append(value)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal, TypedDict
+from functools import partial
+from operator import index
+from typing import Literal, ParamSpec, SupportsFloat, SupportsIndex, TypedDict, cast
 
 from hairmesh.client.envelope import HairMeshError, Progress, Queued
 from hairmesh.client.photo import Photo
 
+P = ParamSpec("P")
 OnProgress = Callable[[Queued | Progress], None]
 """Is told how far a slow call is, in the thread or on the loop that waits for it. What it raises ends the call, and
 reaches the caller as it is."""
@@ -61,8 +65,8 @@ class StyleOptions(CommonOptions, total=False):
 class GrowOptions(CommonOptions, total=False):
     """Parameters of growing hair in a region: exactly one of `region` and `mask`."""
 
-    region: Sequence[tuple[float, float]]
-    """Corners in pixels of the upright photo."""
+    region: Iterable[Iterable[float]]
+    """Corners `x, y` in pixels of the upright photo; an array of NumPy's will do."""
     mask: Photo
     """A picture of the size of the upright photo, bright inside the region."""
     seed: int
@@ -118,19 +122,40 @@ class MasksCall(MaskOptions, Handling, total=False):
 HANDLING = frozenset(SlowHandling.__annotations__)
 
 
+def ordinary(name: str, callback: Callable[P, None] | None) -> Callable[P, None] | None:
+    """The caller's function, which is called and not awaited. What it gives back is nobody's, but a coroutine would be
+    lost in silence: raises `TypeError` at once where that can be seen, else when it comes.
+    """
+    if callback is None:
+        return None
+    problem = f"{name} is an ordinary function: a coroutine would not be awaited"
+    if inspect.iscoroutinefunction(callback) or inspect.iscoroutinefunction(type(callback).__call__):
+        raise TypeError(problem)
+
+    def called(*args: P.args, **kwargs: P.kwargs) -> None:
+        said: object = cast("Callable[P, object]", callback)(*args, **kwargs)
+        if inspect.iscoroutine(said):
+            said.close()
+            raise TypeError(problem)
+
+    return called
+
+
 def form_fields(wanted: Mapping[str, object]) -> tuple[dict[str, str], dict[str, bytes]]:
     """Form fields and files of a call; None is left out. Names are joined by commas, other lists are JSON.
 
-    Raises `TypeError` for what is neither a value, a list, nor bytes.
+    Numbers may be those of NumPy, Decimal and the like. Raises `TypeError`, with the parameter's name, for what is
+    neither a value, a list, nor bytes.
     """
     fields: dict[str, str] = {}
     files: dict[str, bytes] = {}
-    for name, value in wanted.items():
-        match value:
-            case None:
-                pass
-            case bytes() | bytearray() | memoryview():
-                files[name] = bytes(value)
+    for name, given in wanted.items():
+        if given is None:
+            continue
+        if isinstance(given, bytes | bytearray | memoryview):
+            files[name] = bytes(given)
+            continue
+        match value := _ours(given):
             case bool():
                 fields[name] = "true" if value else "false"
             case str() | int() | float():
@@ -138,10 +163,28 @@ def form_fields(wanted: Mapping[str, object]) -> tuple[dict[str, str], dict[str,
             case Iterable():
                 listed = list(value)
                 names = all(isinstance(each, str) for each in listed)
-                fields[name] = ",".join(listed) if names else json.dumps(listed)
+                fields[name] = ",".join(listed) if names else json.dumps(listed, default=partial(_plain, name))
             case _:
-                raise TypeError(f"{name}: nothing that can be sent")
+                fields[name] = str(_plain(name, value))
     return fields, files
+
+
+def _ours(value: object) -> object:
+    """Arrays and scalars of NumPy, and of those that are like it, as Python's own; anything else as it is."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+def _plain(name: str, value: object) -> object:
+    """A value that JSON does not know, as one that it knows: something with items, or a number of another kind."""
+    match value := _ours(value):
+        case Iterable():
+            return list(value)
+        case SupportsIndex():
+            return index(value)
+        case SupportsFloat():
+            return float(value)
+        case _:
+            raise TypeError(f"{name}: nothing that can be sent: {type(value).__name__}")
 
 
 def language_header(fields: Mapping[str, str]) -> dict[str, str]:

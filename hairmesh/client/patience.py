@@ -18,6 +18,9 @@ LOST_PAUSE_S = 0.5
 """Before the one further try of a call that was lost; longer where a proxy says so."""
 UNTOLD_S = 5.0
 """The pause where the service is busy and does not say for how long."""
+GRACE_S = 2.0
+"""A call is given up this much after its patience has ended: until then the service's own DEADLINE may arrive, with the
+request's id."""
 JITTER = 0.1
 """Share of a pause by which it may be longer: those who were refused together do not come back together."""
 OF_SLOW_CALLS = frozenset({Again.AS_TOLD, Again.NO_EDGE})
@@ -38,6 +41,10 @@ class Patience:
     def left_s(self, now_s: float) -> float:
         """Seconds until the deadline; negative after it."""
         return self._deadline_s - now_s
+
+    def rest_s(self, now_s: float) -> float:
+        """Seconds until the call is given up; negative after that."""
+        return self.left_s(now_s) + GRACE_S
 
     def pause_s(self, error: HairMeshError, now_s: float, chance: float) -> float | None:
         """How long to wait before the next try; None: there is none. `chance` is from 0 to 1."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 Photo = bytes | bytearray | memoryview | str | os.PathLike[str] | BinaryIO
 """The bytes of a picture, the path of its file, or a file that is open for reading in binary mode: an open file is sent
@@ -37,7 +38,7 @@ def media_type(head: bytes) -> str:
     return next((name for at, magic, name in _MAGIC if head[at:].startswith(magic)), UNKNOWN_TYPE)
 
 
-Part = tuple[str, bytes | BinaryIO, str]
+Part = tuple[str, BinaryIO, str]
 """A file in a form, as httpx takes it: name, content, media type."""
 
 
@@ -61,20 +62,39 @@ class Upload:
                 raise TypeError("a photo is bytes, a path, or a file open for reading in binary mode")
 
     @contextmanager
-    def opened(self) -> Iterator[Part]:
-        """The photo for one try. Raises `OSError` for a file that cannot be read, `TypeError` for one in text mode."""
+    def opened(self, check: Callable[[], None]) -> Iterator[Part]:
+        """The photo for one try; `check` is called before each piece of it is sent, and may end it by raising.
+
+        Raises `OSError` for a file that cannot be read, `TypeError` for one in text mode.
+        """
         if isinstance(self._source, bytes):
-            yield _part(self._source[:HEAD_BYTES], self._source)
+            yield _part(BytesIO(self._source), check)
         elif isinstance(self._source, Path):
             with self._source.open("rb") as file:
-                yield _part(file.read(HEAD_BYTES), cast("BinaryIO", file))
+                yield _part(file, check)
         else:
             self._source.seek(0)
-            yield _part(self._source.read(HEAD_BYTES), self._source)
+            yield _part(self._source, check)
 
 
-def _part(head: bytes, content: bytes | BinaryIO) -> Part:
-    """The photo as part of a form. `head` has been read from `content`; httpx winds files back before it sends them."""
+class _Checked:
+    """A file that asks before each piece is read."""
+
+    def __init__(self, file: BinaryIO, check: Callable[[], None]) -> None:
+        self._file = file
+        self._check = check
+
+    def read(self, size: int = -1) -> bytes:
+        self._check()
+        return self._file.read(size)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
+def _part(file: BinaryIO, check: Callable[[], None]) -> Part:
+    """The photo as part of a form; httpx winds files back before it sends them."""
+    head = file.read(HEAD_BYTES)
     if not isinstance(head, bytes):
         raise TypeError("the photo's file is open in text mode")
-    return UPLOAD_NAME, content, media_type(head)
+    return UPLOAD_NAME, cast("BinaryIO", _Checked(file, check)), media_type(head)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_END = "image_url"
+_KEY = re.compile(r"(?P<kind>[a-z0-9_]{0,64}?)_?image_url")
 _NAMED_BY = ("style", "part")
 """What tells one entry of a list from the others."""
 _NAME = re.compile(r"[a-z0-9_]{1,64}")
@@ -23,9 +23,8 @@ def pictures(data: Mapping[str, Any]) -> dict[str, str]:
 
 def _found(data: Mapping[str, Any], entry: str) -> Iterator[tuple[str, str]]:
     for key, value in data.items():
-        if key.endswith(_END) and isinstance(value, str):
-            kind = key.removesuffix(_END).removesuffix("_")
-            yield "_".join(filter(None, (entry, kind))) or "picture", value
+        if isinstance(value, str) and (named := _KEY.fullmatch(key)):
+            yield "_".join(filter(None, (entry, named["kind"]))) or "picture", value
         elif isinstance(value, list):
             for number, each in enumerate(value):
                 if isinstance(each, dict):

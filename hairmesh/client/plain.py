@@ -27,7 +27,6 @@ from hairmesh.client.routes import (
     HAIRLINES_ROUTE,
     MASKS_ROUTE,
     MEASURE_ROUTE,
-    ON_THE_WAY_S,
     SPECIAL_POINTS_ROUTE,
     STYLES_ROUTE,
     TIMEOUT_S,
@@ -35,6 +34,10 @@ from hairmesh.client.routes import (
     timeout_of,
 )
 from hairmesh.client.transport import transport, unlogged
+
+ON_THE_WAY_S = 10.0
+"""It waits this much longer than the edge is told that it may take, so that the edge's own 1007 arrives, however busy
+the machine of both is."""
 
 
 class Client:

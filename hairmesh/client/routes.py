@@ -17,8 +17,6 @@ TIMEOUT_S, SLOW_TIMEOUT_S = 150.0, 420.0
 attempts."""
 MAX_TIMEOUT_S = 3600.0
 """The edge refuses a longer time."""
-ON_THE_WAY_S = 10.0
-"""We wait this much longer than the edge is told that it may take, so that its own 1007 arrives in time."""
 
 
 def timeout_of(route: str) -> float:

@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar, Unpack
+from typing import IO, Self, TypeVar, Unpack
 
 import httpx
 
@@ -47,8 +48,9 @@ class Client:
     """One edge. May be shared by threads, and should be: it keeps connections.
 
     `timeout_s` is the whole patience of a call, its waiting and its further tries included; default: 150 s, for slow
-    calls 420 s. `api_key`: where the edge asks for one; it is sent with calls alone. `authority`: PEM file of whoever
-    signed the edge's certificate, where the system does not know them (`hairmesh.trust` has who is known).
+    calls 420 s. The service's own word that it took too long may come up to `GRACE_S` later. `api_key`: where the edge
+    asks for one; it is sent with calls alone. `authority`: PEM file of whoever signed the edge's certificate, where the
+    system does not know them (`hairmesh.trust` has who is known).
 
     A call is sent once more where that can do no harm (`docs/client.md`, "When it asks again"): one that no edge has
     begun for as long as `unreachable_s`, or as `Retry-After` says; one that was lost with its edge once, and never a
@@ -130,8 +132,10 @@ class Client:
 
     def remove_pictures(self, request_id: str, *, admin_token: str) -> int:
         """Remove an answer's pictures from the service at once; how many there were."""
-        with core.Fetch(self._settings).sending() as timeout:
-            response = self._http.delete(core.removal_route(request_id), headers=bearer(admin_token), timeout=timeout)
+        with core.Fetch(self._settings).sending() as extensions:
+            response = self._http.delete(
+                core.removal_route(request_id), headers=bearer(admin_token), extensions=extensions
+            )
         return core.removed(response)
 
     def close(self) -> None:
@@ -176,15 +180,18 @@ class Client:
         return core.answer_of(call, reply.envelope())
 
     def _fetched(self, fetch: core.Fetch, url: str) -> bytes:
-        with fetch.sending() as timeout:
-            response = self._http.get(url, timeout=timeout)
-        core.check_picture(response)
-        return response.content
+        file = BytesIO()
+        self._load(fetch, url, file)
+        return file.getvalue()
 
     def _saved(self, fetch: core.Fetch, url: str, path: Path) -> Path:
-        with saved_whole(path) as file, fetch.sending() as timeout:  # noqa: SIM117
-            with self._http.stream("GET", url, timeout=timeout) as response:
-                core.check_picture(response)
-                for chunk in response.iter_bytes():
-                    file.write(chunk)
+        with saved_whole(path) as file:
+            self._load(fetch, url, file)
         return path
+
+    def _load(self, fetch: core.Fetch, url: str, file: IO[bytes]) -> None:
+        with fetch.sending() as extensions, self._http.stream("GET", url, extensions=extensions) as response:
+            core.check_picture(response)
+            for chunk in response.iter_bytes():
+                fetch.check_time()
+                file.write(chunk)

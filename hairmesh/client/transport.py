@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import AsyncGenerator, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -12,11 +12,16 @@ from typing import Any
 
 import httpx
 
+from hairmesh.client.decode import UnexpectedAnswerError
 from hairmesh.client.envelope import Envelope, NotAnEnvelopeError, envelope
 from hairmesh.client.errors import OF_A_PROXY, TooLateError, TransportError, UnreachableError, UntrustedError
 from hairmesh.client.headers import seconds
 from hairmesh.trust import authorities
 
+CONNECT_TIMEOUT_S = 10.0
+_STEPS = ("pool", "connect", "write", "read")
+_LEAST_S = 0.001
+"""0 would mean to a socket that it never waits."""
 _unlogged = ContextVar("_unlogged", default=False)
 """Whether the request that is sent now is for a picture, whose address must not be logged."""
 logging.getLogger("httpx").addFilter(lambda _record: not _unlogged.get())
@@ -31,6 +36,31 @@ def transport(url: httpx.URL | str, authority: str | Path | None) -> dict[str, A
     """
     unlimited = httpx.Limits(max_connections=None, max_keepalive_connections=None)
     return {"base_url": url, "trust_env": False, "verify": authorities(authority), "limits": unlimited}
+
+
+class StepTimeouts(Mapping[str, float]):
+    """How long each step of a request may take, as httpx's extension `timeout`. httpcore asks when a step begins, so
+    the steps have what is left, and not each of them the whole.
+    """
+
+    def __init__(self, rest_s: Callable[[], float]) -> None:
+        self._rest_s = rest_s
+
+    def __getitem__(self, step: str) -> float:
+        """In s."""
+        if step not in _STEPS:
+            raise KeyError(step)
+        rest_s = max(_LEAST_S, self._rest_s())
+        # The time to connect holds twice: for the connection, and for the handshake of TLS.
+        return min(CONNECT_TIMEOUT_S, rest_s / 2) if step == "connect" else rest_s
+
+    def __iter__(self) -> Iterator[str]:
+        """The steps."""
+        return iter(_STEPS)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(_STEPS)
 
 
 @contextmanager
@@ -58,19 +88,21 @@ def envelope_of(content: bytes, http_status: int, retry_after: str | None, where
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise httpx's failures as ours, without URLs, which may be a picture's.
+    """Raise httpx's failures as ours, all of them, without URLs, which may be a picture's.
 
     Only around httpx: what a caller's own function raises is the caller's, an error of httpx too.
     """
     try:
         yield
-    except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
+    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
         if _is_about_trust(error):
             raise UntrustedError(str(error)) from error
         raise UnreachableError(f"not reachable: {error or type(error).__name__}") from error
     except httpx.TimeoutException as error:
         raise TooLateError("no answer in the time given") from error
-    except httpx.TransportError as error:
+    except httpx.DecodingError as error:
+        raise UnexpectedAnswerError("an answer is not compressed as it says") from error
+    except httpx.RequestError as error:
         raise TransportError(f"the connection broke: {type(error).__name__}") from error
 
 

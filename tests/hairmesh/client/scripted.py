@@ -43,10 +43,24 @@ def refused(code: int, reason: str, status: int = 503, retry_after_s: float | No
     return Reply(status, headers, envelope(code, reason))
 
 
+SPECIAL = Reply(
+    200,
+    {},
+    envelope(
+        0,
+        photo={"width_px": 1, "height_px": 1, "format": "JPEG", "exif_orientation": 1},
+        face={"box": None, "yaw_deg": 0, "pitch_deg": 0, "roll_deg": 0, "faces_found": 1},
+        points={"menton": {"x_px": 1, "y_px": 2.5}},
+    ),
+)
+"""Of `special_points`, the smallest answer."""
+
+
 class Server(ThreadingHTTPServer):
     """Answers with `replies` in turn; the last one stays."""
 
     daemon_threads = True
+    request_queue_size = 256
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)

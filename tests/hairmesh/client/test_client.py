@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -36,56 +35,8 @@ from hairmesh.client import (
 )
 from hairmesh.client.plain import Client as PlainClient
 from tests.edge.rest import PHOTO, FakeMesh, serving
-from tests.hairmesh.client.scripted import Reply, Server, envelope, refused, scripted
-
-SPECIAL = Reply(
-    200,
-    {},
-    envelope(
-        0,
-        photo={"width_px": 1, "height_px": 1, "format": "JPEG", "exif_orientation": 1},
-        face={"box": None, "yaw_deg": 0, "pitch_deg": 0, "roll_deg": 0, "faces_found": 1},
-        points={"menton": {"x_px": 1, "y_px": 2.5}},
-    ),
-)
-"""Of `special_points`, the smallest answer."""
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with scripted() as server:
-        server.replies = [SPECIAL]
-        yield server
-
-
-@pytest.fixture
-def client(server: Server) -> Iterator[Client]:
-    with Client(server.url) as client:
-        yield client
-
-
-class Clock:
-    """Time that passes when somebody sleeps, and not by itself."""
-
-    def __init__(self) -> None:
-        self.now_s = 1000.0
-        self.slept: list[float] = []
-
-    def monotonic(self) -> float:
-        return self.now_s
-
-    def sleep(self, pause_s: float) -> None:
-        self.slept.append(pause_s)
-        self.now_s += pause_s
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
-    monkeypatch.setattr("hairmesh.client.core.time", clock)
-    monkeypatch.setattr("hairmesh.client.sync.time", clock)
-    monkeypatch.setattr("hairmesh.client.core.random.random", lambda: 0.5)
-    return clock
+from tests.hairmesh.client.conftest import Clock
+from tests.hairmesh.client.scripted import SPECIAL, Reply, Server, envelope, refused
 
 
 def test_busy_is_asked_again_when_it_says(server: Server, client: Client, clock: Clock, tmp_path: Path) -> None:
