@@ -388,13 +388,17 @@ async def test_a_clock_that_is_put_forward_brings_nothing_back(
     assert visible(folder) == []
 
 
+@pytest.mark.parametrize("marked", [False, True])
 async def test_pictures_removed_while_their_answer_waits_for_them_are_in_no_answer(
-    store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+    store: LocalStore, folder: Path, monkeypatch: pytest.MonkeyPatch, marked: bool
 ) -> None:
+    """Also where its own thread is quicker than the mark of the removal."""
     monkeypatch.setattr(local, "MAX_WAITING_BYTES", 0)
     disk = SlowDisk(monkeypatch)
     stored = asyncio.create_task(put(store, an_id(), b"x"))
     await asyncio.to_thread(disk.entered.wait, 60)
+    if not marked:
+        monkeypatch.setattr(Folder, "mark_removed", lambda _folder, _tag: None)
     assert await store.remove_request("a-request") == 1
     disk.let_go.set()
     with pytest.raises(RemovedError):
