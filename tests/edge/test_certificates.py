@@ -269,6 +269,7 @@ async def test_a_disk_that_hangs_delays_nobody_and_is_asked_once(
     monkeypatch.setattr(certificates, "ANSWER_S", 0.05)
     for _ in range(3):
         await watched.look()
+    await eventually(lambda: asked != [])
     assert len(asked) == 1
     answers.set()
     async with asyncio.timeout(60):
