@@ -137,6 +137,13 @@ def test_suspended_machine_does_not_age_the_evidence() -> None:
     assert check.result().state is CheckState.PASSING
 
 
+def test_a_machine_that_is_always_late_sees_a_hanging_disk_all_the_same() -> None:
+    check = disk()
+    for beat in range(10):
+        check.update(fresh(9.0, 0.0, write_at_s=0.0), 2.0 * beat)
+    assert check.result().reason == "disk_does_not_answer"
+
+
 def test_zero_switches_it_off_and_nothing_is_claimed_before_the_first_reading() -> None:
     check = disk(min_free_gib=0.0)
     check.update(fresh(0.0, 1.0, write_error="EROFS"), 1.0)

@@ -89,6 +89,13 @@ def test_a_probe_that_hangs_from_the_start_is_seen_and_a_slow_one_is_not_taken_f
     assert beaten(quick, 0.5 + T.dep_timeout_s) is CheckState.PASSING
 
 
+def test_a_machine_that_is_always_late_sees_a_probe_that_hangs_all_the_same() -> None:
+    dependency = check()
+    for beat in range(20):
+        dependency.update(2.0 * beat)
+    assert dependency.result().reason == "probe_hangs"
+
+
 def test_suspended_machine_does_not_age_the_evidence() -> None:
     """Scenario 32."""
     dependency = check()
