@@ -69,7 +69,7 @@ def analyze(  # noqa: PLR0917
     then the run ends. Photos are sent as they are: those above the service's limit (2 MiB by default) fail.
 
     Exit status: 0 all photos are done, 1 some are not (the last lines say which and why), 64 wrong usage, 130 after
-    Ctrl-C.
+    Ctrl-C, 143 after SIGTERM, 129 where the terminal is lost.
     """
     from hairmesh.analyze import main  # noqa: PLC0415  (so that --help answers at once)
 

@@ -28,6 +28,7 @@ from hairmesh.client.options import (
     OnProgress,
     OnWait,
     StyleOptions,
+    form_fields,
 )
 from hairmesh.plain import printable
 from hairmesh.usage import USAGE_STATUS
@@ -102,6 +103,7 @@ class Analysis:
         self._wanted = wanted
         self._records = records
         self._photos = photos
+        self._ended_by = signal.SIGTERM
         self.outcome = Outcome()
 
     def run(self) -> int:
@@ -115,20 +117,27 @@ class Analysis:
         except KeyboardInterrupt:
             return self.finish(128 + signal.SIGINT, "stopped")
         except asyncio.CancelledError:
-            return self.finish(128 + signal.SIGTERM, "stopped")
+            return self.finish(128 + self._ended_by, "stopped")
         return self.finish(SOME_FAILED if self.outcome.failures else ALL_DONE)
 
     async def work(self) -> None:
         """All photos; raises `EndedError`, or `OSError` where results cannot be written."""
         if (this := asyncio.current_task()) is not None:
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, this.cancel)
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` has it: the run goes on
+                    asyncio.get_running_loop().add_signal_handler(number, self._end, this, number)
         options, console = self._options, Console(stderr=True, highlight=False)
         async with self._contact.client(options.patience_s, options.wait_s) as client:
             waiting = f"analyze: no edge at {client.url}: waiting for it, up to {options.wait_s:.0f} s"
-            with Shown(console, len(self._photos), waiting, as_json=options.as_json) as shown:
+            shown = Shown(console, len(self._photos), waiting, as_json=options.as_json)
+            with self._records.in_use(self._photos), shown:
                 running = Run(client, self._ask(), self._records, shown, again=options.again)
                 self.outcome = running.outcome
                 await running.all(self._photos, options.concurrency)
+
+    def _end(self, task: asyncio.Task[Any], number: signal.Signals) -> None:
+        self._ended_by = number
+        task.cancel()
 
     def finish(self, status: int, ended: str | None = None, to_do: str = GOES_ON) -> int:
         """Say what has become of the photos; `status`. `ended`: why the run went no further; `to_do`: what is next."""
@@ -154,7 +163,7 @@ class Analysis:
 
 
 def parameters(options: Options) -> dict[str, object]:
-    """What is sent with every photo; raises `UsageError` for what the call does not have."""
+    """What is sent with every photo; raises `UsageError` for what the call does not have, `ValueError` for no text."""
     known = set(get_type_hints(PARAMETERS[options.call])) - {"lang", "mask"}
     wanted: dict[str, object] = {"lang": options.language or _language(os.environ)}
     for each in options.parameters:
@@ -163,6 +172,7 @@ def parameters(options: Options) -> dict[str, object]:
             names = ", ".join(sorted(known)) or "no parameters"
             raise UsageError(f"--set {each}: NAME=VALUE; {options.call} has {names}")
         wanted[name] = value
+    form_fields(wanted)
     if options.mask and options.call != "grow":
         raise UsageError("--mask: only grow takes one")
     return wanted
@@ -175,4 +185,7 @@ def _language(environment: Mapping[str, str]) -> str:
 
 
 def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
+    try:
+        sys.stderr.write(f"{line}\n")
+    except OSError:  # the terminal is lost; Python, at its end, would try once more, and exit with 120
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

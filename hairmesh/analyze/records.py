@@ -8,17 +8,17 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from hairmesh.analyze.folder import in_use, make
 from hairmesh.analyze.photos import Photo
 from hairmesh.client.files import saved_whole
 
 Record = Mapping[str, Any]
-PRIVATE = 0o700
-"""Mode of new folders: they hold pictures and measurements of faces."""
 
 
 def sha256_of(path: Path) -> str:
@@ -57,10 +57,11 @@ class Records:
 
     def prepare(self, photo: Photo) -> None:
         """Make the folder."""
-        folder = self.path(photo).parent
-        missing = [each for each in (folder, *folder.parents) if not each.exists()]
-        for each in reversed(missing):
-            each.mkdir(mode=PRIVATE, exist_ok=True)
+        make(self.path(photo).parent)
+
+    def in_use(self, photos: Iterable[Photo]) -> AbstractContextManager[None]:
+        """While results are written: see `folder.in_use`."""
+        return in_use(self._out, {self._out, *(self.path(photo).parent for photo in photos)})
 
     def write(
         self, photo: Photo, sha256: str, request_id: str, answer: Mapping[str, Any], pictures: Mapping[str, Path]
@@ -97,7 +98,7 @@ class Records:
     def write_failures(self, failures: Sequence[Mapping[str, Any]]) -> None:
         """What failed in this run; no file when nothing did."""
         if failures:
-            self._out.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+            make(self._out)
             _write(self.failures, failures)
         else:
             self.failures.unlink(missing_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self
 
@@ -75,7 +76,8 @@ class Shown:
 
     def gone(self) -> None:
         """See `Show`."""
-        self._console.print(self._waiting, markup=False, soft_wrap=True)
+        with suppress(OSError):  # the terminal is lost
+            self._console.print(self._waiting, markup=False, soft_wrap=True)
 
     def ends(self, photo: Photo) -> None:
         """See `Show`."""
@@ -97,7 +99,8 @@ class Shown:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Take the bars away."""
-        self._bars.stop()
+        with suppress(OSError):  # the terminal is lost: the run ends as it would have ended
+            self._bars.stop()
 
 
 def summary(outcome: Outcome, total: int, records: Records) -> list[str]:

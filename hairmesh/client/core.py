@@ -194,7 +194,7 @@ class Request(Tries):
 
     def __init__(self, settings: Settings, call: Call[Any], photo: Photo, given: Mapping[str, object]) -> None:
         """Raises `TypeError` for a photo, a parameter or a callback of no kind that can be used, `ValueError` for
-        `request_id` and `timeout_s`.
+        `request_id`, `timeout_s`, and text that is none.
         """
         handling = cast("SlowHandling", {name: value for name, value in given.items() if name in HANDLING})
         self._route = call.route

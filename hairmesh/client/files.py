@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+_PART = re.compile(r"\.(?P<whole>.+)\.[0-9a-f]{8}\.part", re.DOTALL)
+
+
+def whole_of(part: str) -> str | None:
+    """The name that the piece of a file was to get, by the piece's own; None where that is none of `saved_whole`.
+
+    One that nobody writes any more was left by a program that was killed.
+    """
+    named = _PART.fullmatch(part)
+    return named and named["whole"]
 
 
 @contextmanager

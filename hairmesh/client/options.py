@@ -144,8 +144,8 @@ def ordinary(name: str, callback: Callable[P, None] | None) -> Callable[P, None]
 def form_fields(wanted: Mapping[str, object]) -> tuple[dict[str, str], dict[str, bytes]]:
     """Form fields and files of a call; None is left out. Names are joined by commas, other lists are JSON.
 
-    Numbers may be those of NumPy, Decimal and the like. Raises `TypeError`, with the parameter's name, for what is
-    neither a value, a list, nor bytes.
+    Numbers may be those of NumPy, Decimal and the like. Raises, with the parameter's name, `TypeError` for what is
+    neither a value, a list, nor bytes, and `ValueError` for text that is none.
     """
     fields: dict[str, str] = {}
     files: dict[str, bytes] = {}
@@ -166,7 +166,15 @@ def form_fields(wanted: Mapping[str, object]) -> tuple[dict[str, str], dict[str,
                 fields[name] = ",".join(listed) if names else json.dumps(listed, default=partial(_plain, name))
             case _:
                 fields[name] = str(_plain(name, value))
+    for name, text in fields.items():
+        if not _is_unicode(text):
+            raise ValueError(f"{name}: bytes of a file's name or a command line that are no text")
     return fields, files
+
+
+def _is_unicode(text: str) -> bool:
+    """Not where half of a character stands in for a byte, as Python has it from the system."""
+    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _ours(value: object) -> object:

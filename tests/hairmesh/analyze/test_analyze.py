@@ -31,6 +31,7 @@ from hairmesh.stack import Stack
 from tests.edge.process import Process as EdgeProcess
 from tests.edge.rest import ANNOTATED, FakeMesh, Rest, failed, grown_styles, picture, serving
 from tests.fakes.worker import FakeWorker
+from tests.hairmesh.client.scripted import SPECIAL, Reply, refused, scripted
 
 PROGRAM = Path(sys.executable).with_name("hairmesh")
 ANNA, BERTA, NOBODY = (picture(size=(200 + number, 300)) for number in range(3))
@@ -89,9 +90,11 @@ class Desk:
         """Of the edge."""
         return f"http://127.0.0.1:{self.rest.port}"
 
-    async def start(self, *arguments: str, stderr: int = asyncio.subprocess.PIPE) -> asyncio.subprocess.Process:
-        """Run it on the folder `faces`, as a process."""
-        command = [str(PROGRAM), "analyze", "faces", "-r", "--url", self.url, *arguments]
+    async def start(
+        self, *arguments: str, stderr: int = asyncio.subprocess.PIPE, under: tuple[str, ...] = ()
+    ) -> asyncio.subprocess.Process:
+        """Run it on the folder `faces`, as a process; `under`: the command that runs it."""
+        command = [*under, str(PROGRAM), "analyze", "faces", "-r", "--url", self.url, *arguments]
         environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
         return await asyncio.create_subprocess_exec(
             *command, cwd=self.folder, env=environment, stdout=asyncio.subprocess.PIPE, stderr=stderr
@@ -207,7 +210,7 @@ async def test_pictures_of_a_former_answer_do_not_stay_beside_another(desk: Desk
     assert desk.files() == {f"faces/nobody.jpg.styles.{end}" for end in ("json", "bell.png", "bell_grown.png")}
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 async def test_stopped_in_the_middle_it_leaves_nothing_half_and_goes_on(
     desk: Desk, number: signal.Signals, status: int
 ) -> None:
@@ -224,6 +227,73 @@ async def test_stopped_in_the_middle_it_leaves_nothing_half_and_goes_on(
     assert desk.files() == set()
     desk.mesh.gate = None
     assert await desk.analyse() == (3, 0)
+
+
+async def test_under_nohup_it_outlives_its_terminal(desk: Desk) -> None:
+    desk.mesh.dislikes = b""
+    desk.mesh.gate = asyncio.Event()
+    process = await desk.start(under=("sh", "-c", 'trap "" HUP; exec "$0" "$@"'))
+    async with asyncio.timeout(PATIENCE_S):
+        await desk.mesh.called.wait()
+        process.send_signal(signal.SIGHUP)
+        desk.mesh.gate.set()
+        _, said = await process.communicate()
+    assert process.returncode == 0
+    assert said.startswith(b"3 photos: 3 answered\n")
+
+
+WITH_PICTURE = Reply(200, {}, SPECIAL.content.replace(b'"points"', b'"annotated_image_url": "/static/1.png", "points"'))
+HALF_A_PICTURE = Reply(200, {}, b"half of a fa", stalls=True)
+SPECIAL_POINTS = ("--call", "special-points", "--concurrency", "1", "--language", "en")
+
+
+@pytest.mark.parametrize("lost", [False, True])
+async def test_a_lost_terminal_leaves_no_half_of_a_picture(desk: Desk, lost: bool) -> None:
+    """And where nobody is left to read the summary, its failures are files all the same."""
+    ours, theirs = pty.openpty()
+    with scripted() as server:
+        server.replies = [refused(1001, "NO_FACE", 400), WITH_PICTURE, HALF_A_PICTURE]
+        process = await desk.start(*SPECIAL_POINTS, "--url", server.url, stderr=theirs)
+        os.close(theirs)
+        assert await asyncio.to_thread(server.stalled.wait, PATIENCE_S)
+        assert [name.endswith(".part") for name in desk.files()] == [True]
+        if lost:
+            os.close(ours)
+        process.send_signal(signal.SIGHUP)
+        said = "" if lost else await asyncio.to_thread(all_of, ours)
+        async with asyncio.timeout(PATIENCE_S):
+            assert await process.wait() == 129
+    assert lost or "1 failed, 2 not tried" in said
+    assert desk.files() == {"failures.special-points.json"}
+
+
+async def test_what_a_killed_run_has_left_half_is_removed_by_the_next_and_nothing_else_is(desk: Desk) -> None:
+    others = {"faces/.nobody.jpg.0123abcd.part", "faces/.nobody.jpg.masks.json.part", ".a.json.0123abcd.part"}
+    for name in others:
+        path = desk.folder / "out/analysis" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"of somebody else")
+    ask: dict[str, Any] = {"call": "special-points", "photos": [Path("faces/nobody.jpg")]}
+    with scripted() as server:
+        server.replies = [WITH_PICTURE, HALF_A_PICTURE]
+        process = await desk.start(*SPECIAL_POINTS, "--url", server.url)
+        assert await asyncio.to_thread(server.stalled.wait, PATIENCE_S)
+        (half,) = desk.files() - others
+        assert half.endswith(".part")
+        server.replies = [SPECIAL]
+        assert await desk.analyse(**ask, url=server.url) == (1, 0)
+        assert half in desk.files(), "it is being written"
+        process.kill()
+        await process.communicate()
+        assert half in desk.files()
+        assert await desk.analyse(**ask, url=server.url) == (0, 1)
+    assert desk.files() == {*others, "faces/nobody.jpg.special-points.json"}
+
+
+async def test_an_answer_that_cannot_be_read_is_that_photos_failure(desk: Desk) -> None:
+    with scripted() as server:
+        server.replies = [Reply(200, {"content-encoding": "gzip"}, b"not gzip"), SPECIAL]
+        assert await desk.analyse(url=server.url, call="special-points", concurrency=1) == (2, 0)
 
 
 async def test_what_every_photo_would_meet_ends_it(desk: Desk) -> None:
@@ -329,9 +399,11 @@ async def test_a_photo_that_cannot_be_read_is_its_own_failure(desk: Desk) -> Non
     [
         ({"parameters": ["colour=red"]}, "measure has annotate, pupillary_distance_mm"),
         ({"parameters": ["annotate"]}, "NAME=VALUE"),
+        ({"parameters": ["annotate=\udcff"]}, "annotate: bytes of"),
         ({"url": None}, r"give its --url, or start `hairmesh serve`"),
         ({"url": "http://face.example"}, "plain text"),
         ({"url": "face.example"}, "url must be"),
+        ({"url": "http://face.example:port"}, "url must be"),
         ({"mask": Path("faces/nobody.jpg")}, "only grow takes one"),
         ({"photos": [Path("out")], "insecure": True, "url": "http://face.example"}, "no photos"),
     ],

@@ -13,12 +13,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass
 class Reply:
-    """One answer; `breaks`: the connection ends without one."""
+    """One answer; `breaks`: the connection ends without one; `stalls`: its last byte never comes."""
 
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     content: bytes = b""
     breaks: bool = False
+    stalls: bool = False
 
 
 @dataclass
@@ -67,6 +68,7 @@ class Server(ThreadingHTTPServer):
         self.replies: list[Reply] = []
         self.seen: list[Seen] = []
         self.connections = 0
+        self.stalled = threading.Event()
         self.lock = threading.Lock()
 
     @property
@@ -101,9 +103,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(reply.status)
         for name, value in reply.headers.items():
             self.send_header(name, value)
-        self.send_header("content-length", str(len(reply.content)))
+        self.send_header("content-length", str(len(reply.content) + reply.stalls))
         self.end_headers()
         self.wfile.write(reply.content)
+        if reply.stalls:
+            self.server.stalled.set()
+            self.rfile.read(1)  # until the client has gone
+            self.close_connection = True
 
     do_GET = do_POST  # noqa: N815
     do_DELETE = do_POST  # noqa: N815

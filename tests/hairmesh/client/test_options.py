@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from decimal import Decimal
 from functools import partial
 from typing import Any
@@ -43,6 +44,12 @@ def test_numbers_and_lists_of_any_kind(value: object, sent: str) -> None:
 def test_what_cannot_be_sent_is_named(server: Server, client: Client, value: Any) -> None:
     with pytest.raises(TypeError, match=r"^region: nothing that can be sent: (object|complex)$"):
         client.grow(PHOTO, region=value)
+    assert server.seen == []
+
+
+def test_bytes_that_are_no_text_are_named(server: Server, client: Client) -> None:
+    with pytest.raises(ValueError, match=r"^styles: bytes"):
+        client.hairlines(PHOTO, styles=["m", os.fsdecode(b"\xff")])
     assert server.seen == []
 
 
