@@ -17,6 +17,7 @@ import orjson
 
 from edge.local.claims import Claims, UnusableAnswerError, instructions, read, schema
 from edge.settings import Features
+from hairmesh.trust import authorities
 
 ANSWER_MAX_BYTES = 262_144
 SENDS = 2
@@ -116,7 +117,13 @@ class VisionLlm:
         """Made when it is needed: reading the system's certificates takes a while."""
         if self._http is None:
             nothing = CookieJar(DefaultCookiePolicy(allowed_domains=[]))  # of one patient, told with another's photo
-            self._http = httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=None, cookies=nothing)  # noqa: S113  (see `ask`)
+            self._http = httpx.AsyncClient(
+                trust_env=False,
+                verify=authorities(),
+                follow_redirects=False,
+                timeout=None,  # noqa: S113  (see `ask`)
+                cookies=nothing,
+            )
         return self._http
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 
+from hairmesh.trust import authorities
 from hairmesh.watch.target import LOOK_TIMEOUT_S, Place, TargetError, failed_to_connect
 from worker.health.probes.comfyui import read_answers
 from worker.health.probes.vllm import read_metrics
@@ -36,7 +37,7 @@ class _HttpTarget:
             timeout=LOOK_TIMEOUT_S,
             trust_env=False,  # no proxies from the environment: the address given is the one that is asked
             headers={"authorization": f"Bearer {secret}"} if secret else {},
-            verify=tls if tls is not None else True,
+            verify=tls if tls is not None else authorities(),
         )
 
     async def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import ssl
 from pathlib import Path
 
@@ -85,3 +86,20 @@ def test_what_the_environment_names_and_nobody_else(
     assert known(authorities()) == set()
     with pytest.raises(OSError, match="No such file"):
         authorities(tmp_path / "none.pem")
+
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("package", ["hairmesh", "edge", "worker"])
+def test_whoever_asks_over_https_says_whom_it_trusts(package: str) -> None:
+    """Left alone, and without the environment, httpx trusts Mozilla's and does not ask the system."""
+    silent = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in (ROOT / package).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_bytes()))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in {"httpx.Client", "httpx.AsyncClient"}
+        and not {None, "verify"} & {keyword.arg for keyword in node.keywords}  # None: of `client.transport`
+    ]
+    assert silent == []

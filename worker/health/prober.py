@@ -19,6 +19,7 @@ from types import MappingProxyType
 import httpx
 import structlog
 
+from hairmesh.trust import authorities
 from worker.health.checks import CheckResult
 from worker.health.deps import DependencyCheck, DependencyKind, ProbeResult
 from worker.health.disk import errno_name
@@ -210,7 +211,7 @@ def _get(target: str, path: str, timeout_s: float, *, most_bytes: int) -> tuple[
 @cache
 def _tls() -> ssl.SSLContext:
     """Reading the authorities takes longer than a probe."""
-    return httpx.create_ssl_context(trust_env=False)
+    return authorities()
 
 
 def _want_ok(status: int) -> None:
