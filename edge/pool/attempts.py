@@ -134,10 +134,8 @@ class Attempts:
             self._judge_worker(endpoint, request, meaning, event)
         input_key = event.input_key or request.call_id
         self._fleet.note_change(endpoint, before, now_s, call_id=request.call_id, input_key=input_key)
-        if self._brake.on and meaning in _FAILURES:
-            if on_trial or not braked:  # else it may be its own affair
-                self._blame.shared_cause()
-            self._brake.failed(now_s)
+        if self._brake.on and meaning in _FAILURES and (on_trial or not braked):  # else it may be its own affair
+            self._blame.shared_cause()
         if to_blame:
             self._pardon(request, now_s, spared=spared)
         self._judge_request(request, meaning, event)

@@ -7,7 +7,6 @@ nothing else: who is online is what it always is.
 
 from __future__ import annotations
 
-import math
 from collections import Counter, deque
 from collections.abc import Container
 from dataclasses import dataclass
@@ -104,8 +103,6 @@ class Brake:
         self._trial = ""
         """The call that is one."""
         self._next_trial_s = 0.0
-        self._elsewhere_s = -math.inf
-        """When a worker that did not go out for it last answered well."""
 
     def changed(self, endpoint: Endpoint, now_s: float, input_key: str) -> None:
         """An endpoint's state or cause is another one, by a call with this input, if by any."""
@@ -124,7 +121,6 @@ class Brake:
     def _engage(self, cause: ev.Cause, outs: _Outs, now_s: float) -> None:
         self.on, self.cause, self._since_s = True, cause, now_s
         self._trial, self._next_trial_s = "", now_s
-        self._elsewhere_s = -math.inf
         endpoints = outs.endpoints()
         facts = {
             "cause": str(cause),
@@ -167,16 +163,10 @@ class Brake:
             self._trial = ""
 
     def succeeded(self, endpoint: Endpoint, now_s: float) -> None:
-        """A worker answered well."""
+        """A worker answered well. While others serve, its workers are treated so only for so long, tried or not."""
         if endpoint.on_trial:
             self.release(f"{endpoint.target} answered", now_s)
-        else:
-            self._elsewhere_s = now_s
-
-    def failed(self, now_s: float) -> None:
-        """A trial may have failed. While others serve, trying goes on only for so long."""
-        others_serve = now_s - self._elsewhere_s <= fixed.STREAK_S
-        if self.on and others_serve and now_s - self._since_s >= fixed.BRAKE_MAX_S:
+        elif now_s - self._since_s >= fixed.BRAKE_MAX_S:
             self.release("it lasts, and other workers serve", now_s)
 
     def password_changed(self, now_s: float) -> None:

@@ -300,7 +300,7 @@ BRAKE_COOLDOWN_S = 10.0
 BRAKE_TRIAL_S = 2.0
 """From one trial call to the next, in s."""
 BRAKE_MAX_S = 300.0
-"""How long workers that share a cause are tried so often while others serve well, in s."""
+"""How long workers that share a cause are treated so while others serve well, tried or not, in s."""
 
 BUSY_WAIT_S = 0.25
 """How long a worker is left alone that refused as busy without saying how long, in s."""

@@ -273,6 +273,27 @@ def test_where_others_serve_well_trying_so_often_has_an_end() -> None:
     assert bench.logs("shared_cause_over")[0]["because"] == "it lasts, and other workers serve"
 
 
+def test_where_its_workers_stay_down_so_that_none_is_tried_it_has_the_same_end() -> None:
+    bench = dependency_of_three_is_down(pool(*FIVE), 2.0)
+    bench.answered(2.0 + fixed.BRAKE_MAX_S - 1)
+    assert bench.pool.snapshot(302.0).braked
+    bench.answered(2.0 + fixed.BRAKE_MAX_S)
+    (over,) = bench.logs("shared_cause_over")
+    assert (over["cause"], over["because"]) == ("dependency", "it lasts, and other workers serve")
+    assert not bench.pool.snapshot(303.0).braked
+
+    for target in FIVE[3:]:  # the next shared cause is noticed as the first one was
+        bench.status(target, 400.0, cause=ev.Cause.AUTH)
+    bench.status(FIVE[0], 400.0, cause=ev.Cause.AUTH)
+    assert bench.logs("shared_cause")[-1]["cause"] == "auth"
+
+
+def test_nobody_serves_elsewhere_so_that_it_goes_on() -> None:
+    bench = outage(pool(*FIVE), 2.0)
+    bench.tell(ev.Tick(10.0 * fixed.BRAKE_MAX_S))
+    assert bench.pool.snapshot(10.0 * fixed.BRAKE_MAX_S).braked
+
+
 def test_cooldowns_that_were_short_stay_short_when_it_is_over() -> None:
     bench = outage(pool(*FIVE), 2.0, workers=4)
     all_back(bench, 12.0)
