@@ -31,7 +31,10 @@ WEIGHTS_KEY = "weights_sha256"
 """Metadata entry that ties an ONNX file to the weights it was made from."""
 CANARY_KEY = "canary_reference"
 """Metadata entry with the answer of those weights to the canary's picture, as JSON."""
-_NVIDIA_NODES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))
+_NVIDIA_NODE = Path("/dev/nvidiactl")
+"""There while NVIDIA's driver is loaded, whatever it can still do."""
+_DIRECTX_NODE = Path("/dev/dxg")
+"""There on every Windows with Linux inside, for GPUs of any make or none."""
 
 
 class ParserRuntime(Protocol):
@@ -54,16 +57,25 @@ class ParserRuntime(Protocol):
 
 
 def load_parser(files: ModelFiles, device: Device) -> ParserRuntime:
-    """The parser on `device`; `auto` takes a GPU where there is one. Raises `ModelError`."""
-    if device == "cpu" or (device == "auto" and not any(node.exists() for node in _NVIDIA_NODES)):
+    """The parser on `device`; `auto` takes a GPU where there is one. Raises `ModelError`.
+
+    A GPU that the system has lost is an error for `auto` too, where torch was built for GPUs: a worker would else come
+    back as a slow one, and nobody would hear of it.
+    """
+    if device == "cpu" or (device == "auto" and not (_NVIDIA_NODE.exists() or _DIRECTX_NODE.exists())):
         return OnnxParser(files)
     # torch takes two seconds and 300 MB: a worker on a CPU never loads it.
-    from vision.torch_parser import TorchParser, cuda_available  # noqa: PLC0415
+    from vision.torch_parser import TorchParser, cuda_available, cuda_built  # noqa: PLC0415
 
     if cuda_available():
         return TorchParser(files)
     if device == "cuda":
         raise ModelError("the configuration asks for device cuda, and torch sees no usable GPU")
+    if cuda_built() and _NVIDIA_NODE.exists():
+        raise ModelError(
+            "NVIDIA's driver is loaded, torch is built for its GPUs and sees none that it can use: ask nvidia-smi, or "
+            "configure device cpu (DEVICE=cpu) to go without"
+        )
     return OnnxParser(files)
 
 

@@ -16,6 +16,11 @@ def cuda_available() -> bool:
     return torch.cuda.is_available()
 
 
+def cuda_built() -> bool:
+    """Whether this torch could, on another machine or with another driver."""
+    return torch.version.cuda is not None
+
+
 class TorchParser:
     """See `vision.runtime.ParserRuntime`. Made and used by one thread."""
 

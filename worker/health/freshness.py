@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+from collections import deque
+
+MAX_SLEEPS = 4096
+"""So many are remembered. Those of an hour in which every beat is late; evidence that is older is too old."""
+
 
 class Freshness:
-    """Told of every beat. One that comes very late (suspended machine) proves nothing about the age of any evidence.
+    """Told of every beat. What one comes too late by (suspended machine) is no age of any evidence.
 
-    Late beats one after the other are those of a slow machine: there evidence ages, or it would never be too old.
+    Only that is taken off: a machine that is late again and again would else never find evidence too old.
     """
 
     def __init__(self, *, started_s: float, late_after_s: float) -> None:
         self._late_after_s = late_after_s
-        self._awake_since_s = started_s
+        self._started_s = started_s
         self._beat_s = started_s
-        self._was_late = False
+        self._sleeps: deque[tuple[float, float]] = deque(maxlen=MAX_SLEEPS)
+        """When each ended, and how long it was."""
 
     def beat(self, now_s: float) -> None:
         """The process is awake at `now_s`."""
-        late = now_s - self._beat_s > self._late_after_s
-        if late and not self._was_late:
-            self._awake_since_s = now_s
-        self._beat_s, self._was_late = now_s, late
+        slept_s = now_s - self._beat_s - self._late_after_s
+        if slept_s > 0:
+            self._sleeps.append((now_s, slept_s))
+        self._beat_s = now_s
 
     def age_s(self, at_s: float | None, now_s: float) -> float:
         """Age of evidence gathered at `at_s`; of evidence that never came (None), how long it is missing."""
-        return now_s - (self._awake_since_s if at_s is None else max(at_s, self._awake_since_s))
+        since_s = self._started_s if at_s is None else at_s
+        return now_s - since_s - sum(slept_s for ended_s, slept_s in self._sleeps if ended_s > since_s)

@@ -21,7 +21,7 @@ class Settings(Section):
     """Any of these is accepted. Read again while the worker runs, so that old and new hold during a rotation."""
     tls: TlsSettings = TlsSettings()
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where the models run; `auto` takes a GPU when there is one."""
+    """Where the models run; `auto` takes a GPU when there is one, and waits for one that the driver has lost."""
     models: ModelsSettings = ModelsSettings()
     growth: GrowthSettings = GrowthSettings()
     health: HealthSettings = HealthSettings()
