@@ -47,6 +47,7 @@ from edge.stats import Stats
 from edge.stream import COMMENT_EVERY_S
 from edge.tls import HttpsCertificate
 from edge.tracing import Tracing
+from edge.unread import WithoutUnread
 from edge.upstream.channel import ChannelSecurity
 
 log = structlog.get_logger()
@@ -132,7 +133,8 @@ def create_app(
     console = Console(in_force, monitor, pool=admin.describe_pool, recent=recent, stats=stats, gate=gate)
     for method, path, respond in console.routes():
         app.add_route(path, respond, methods=[method], include_in_schema=False)
-    app.add_middleware(
+    app.add_middleware(WithoutUnread)
+    app.add_middleware(  # around that one: it refuses what stands in the query of a call
         ApiExchanges,
         request_log=request_log,
         recent=recent,

@@ -7,6 +7,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
+MAX_HOPS = 32
+"""More proxies than stand before anybody; so many are read, from the right."""
 
 
 def client_address(peer: str, forwarded_for: Sequence[str], trusted: Sequence[Network]) -> str:
@@ -17,7 +19,7 @@ def client_address(peer: str, forwarded_for: Sequence[str], trusted: Sequence[Ne
     """
     if not trusted or (address := _parsed(peer)) is None:
         return peer
-    hops = ",".join(forwarded_for).split(",")
+    hops = ",".join(forwarded_for).rsplit(",", MAX_HOPS)[-MAX_HOPS:]
     while hops and _is_in(address, trusted):
         before = _parsed(hops.pop())
         if before is None:  # no header, or a proxy that does not say: then it is the last one we know of

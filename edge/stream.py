@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from edge.exchange import ClientWatch, Exchange, refusal_of
-from edge.messages import quality
+from edge.messages import MAX_HEADER_CHARACTERS, quality
 from edge.translate import to_json
 from edge.upload import ClientGoneError
 
@@ -32,7 +32,7 @@ _COMMENT = b":\n\n"
 
 def is_wanted(accept: Iterable[str]) -> bool:
     """Whether the values of `Accept` name events, and do not put JSON before them or name it as well."""
-    return _prefers_events(",".join(accept))
+    return _prefers_events(",".join(accept)[:MAX_HEADER_CHARACTERS])
 
 
 @lru_cache(maxsize=256)

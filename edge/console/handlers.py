@@ -20,7 +20,7 @@ from starlette.responses import Response
 from edge import outside
 from edge.console.calls import described_calls
 from edge.console.figures import SINCE_START, figures
-from edge.console.protection import ASKS, COMMON_HEADERS, COOKIE, comes_from_the_page, page_headers
+from edge.console.protection import ASKS, COMMON_HEADERS, COOKIE, comes_from_the_page, page_headers, session_of
 from edge.console.sessions import ABSOLUTE_S, Sessions
 from edge.monitor import Monitor, answer, refusal, small_body, turned_away
 from edge.outside import said
@@ -126,7 +126,7 @@ class Console:
         self._refuse_when_closed()
         if not self._is_from_the_page(request):
             return refusal(403, said(outside.CONSOLE_NOT_THE_PAGE, request).format(asks=ASKS))
-        self._sessions.leave(request.cookies.get(COOKIE, ""))
+        self._sessions.leave(session_of(request.headers))
         return self._with_cookie(answer({"open": False}), "", 0)
 
     async def state(self, request: Request) -> Response:
@@ -188,7 +188,7 @@ class Console:
 
     def _is_open(self, request: Request) -> bool:
         tokens = self._in_force.settings.admin_tokens
-        return self._sessions.is_open(request.cookies.get(COOKIE, ""), tokens, time.monotonic())
+        return self._sessions.is_open(session_of(request.headers), tokens, time.monotonic())
 
     def _with_cookie(self, response: Response, session_id: str, max_age_s: int) -> Response:
         secure = self._in_force.settings.picture_base_url.startswith("https:")

@@ -38,7 +38,6 @@ MAX_FRAMING_BYTES = 65_536
 NOT_READING_S = 30.0
 """A client that took less than `NOT_READING_BYTES` of a waiting answer for so long is gone."""
 NOT_READING_BYTES = 65_536
-"""Also how much of a body that is not wanted may still come after its answer."""
 
 _REASONS: Mapping[Closed, tuple[str, Details]] = {
     Closed.BAD_REQUEST: ("BAD_REQUEST", {}),
@@ -79,6 +78,8 @@ class Connection(HttpToolsProtocol):
         """Whether the parser stands between a request's head and its end."""
         self._spent = 0
         """Bytes that came since it last went on from head to body, or to the next head, less those of the body."""
+        self._unwanted = 0
+        """Bytes of a body that came after its answer."""
         self._verdict = Closed.BAD_REQUEST
         """What a fault of the parser means."""
         self._refused = False
@@ -181,7 +182,7 @@ class Connection(HttpToolsProtocol):
             if self.parser.get_method() == b"CONNECT":  # an upgrade to the parser, and nobody's proxy here
                 raise NotTakenError
             return
-        self._in_body, self._spent = True, 0
+        self._in_body, self._spent, self._unwanted = True, 0, 0
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
@@ -193,6 +194,10 @@ class Connection(HttpToolsProtocol):
     @override
     def on_body(self, body: bytes) -> None:
         self._spent -= 2 * len(body)
+        if not self._is_serving:  # its answer is out, and did not wait for this
+            self._unwanted += len(body)
+            if self._unwanted > LINGER_BYTES:
+                self.transport.abort()
         super().on_body(body)
 
     @override

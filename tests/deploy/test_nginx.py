@@ -204,6 +204,9 @@ async def be_refused(site: Site) -> None:
         assert (long.status_code, reason(long)) == (431, "HEAD_TOO_LARGE")
     traced = await site.client.request("TRACE", MEASURE)
     assert (traced.status_code, reason(traced)) == (405, "METHOD_NOT_ALLOWED")
+    odd = await curl(site.nginx, "--http1.1", "-H", "Transfer-Encoding: xchunked", "-d", "x", path=MEASURE)
+    assert '"BAD_REQUEST"' in odd
+    assert odd.endswith(" 1.1 400")
     async with httpx.AsyncClient(trust_env=False) as plain:
         answer = await plain.get(f"http://127.0.0.1:{site.nginx.port}{MEASURE}?token=SENTINEL")
         assert (answer.status_code, reason(answer)) == (400, "BAD_REQUEST")

@@ -7,7 +7,7 @@ from ipaddress import ip_network
 import pytest
 import structlog
 
-from edge.peers import client_address
+from edge.peers import MAX_HOPS, client_address
 from tests.edge.rest import FakeMesh, Rest
 
 TRUSTED = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
@@ -36,6 +36,11 @@ TRUSTED = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 )
 def test_the_nearest_that_is_not_trusted(peer: str, forwarded_for: list[str], client: str) -> None:
     assert client_address(peer, forwarded_for, TRUSTED) == client
+
+
+def test_of_a_great_many_trusted_hops_the_nearest_are_read() -> None:
+    hops = [f"10.{number // 256}.{number % 256}.1" for number in range(8_000)]
+    assert client_address("10.0.0.1", [", ".join(hops)], TRUSTED) == hops[-MAX_HOPS]
 
 
 def test_without_trusted_proxies_the_header_means_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import httpx
 import pytest
 import structlog
+from starlette.datastructures import Headers
 
+from edge.console.protection import session_of
 from tests.edge.rest import EJECTED, PASSWORD, FakeMesh, Rest, endpoint, failed, serving
 
 TOKENS = ["first-admin-token-of-the-test", "second-admin-token-of-the-test"]
@@ -99,6 +102,8 @@ async def test_whoever_has_not_entered_sees_nothing(rest: Rest, path: str) -> No
         {"X-HairMesh-Console": ""},
         {"Origin": "https://elsewhere.example"},
         {"Origin": "null"},
+        {"Origin": "http://["},
+        {"Origin": "http://[::1"},
         {"Sec-Fetch-Site": "cross-site"},
         {"Sec-Fetch-Site": "same-site"},
         {"Sec-Fetch-Site": "none"},
@@ -111,6 +116,31 @@ async def test_no_other_page_acts_in_its_name(rest: Rest, headers: dict[str, str
     assert (await rest.client.delete("/console/session", headers=ASKS | headers)).status_code == 403
     assert (await rest.client.get("/monitor")).status_code == 200
     assert (await rest.client.get("/console/session")).json() == {"open": True}
+
+
+async def test_a_page_without_an_address_is_no_page_of_ours_though_no_host_is_named(rest: Rest) -> None:
+    body = json.dumps({"token": TOKENS[0]})
+    head = "POST /console/session HTTP/1.0\r\nX-HairMesh-Console: 1\r\nOrigin: null\r\n"
+    reader, writer = await rest.raw(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+    assert b" 403 " in await reader.readline()
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    ("cookie", "session"),
+    [
+        ("hairmesh_console=aB-_9", "aB-_9"),
+        ("a=1; hairmesh_console=x; b=2", "x"),
+        ('a="1;2"; hairmesh_console=x', "x"),
+        ("hairmesh_console=", ""),
+        ('hairmesh_console="x"', ""),
+        ("xhairmesh_console=x", ""),
+        ("hairmesh_console=" + "x" * 101, ""),
+        ("", ""),
+    ],
+)
+def test_the_session_is_found_among_other_cookies(cookie: str, session: str) -> None:
+    assert session_of(Headers({"Cookie": cookie})) == session
 
 
 async def test_its_own_page_does_at_both_of_its_addresses(tmp_path: Path, mesh: FakeMesh) -> None:

@@ -108,6 +108,21 @@ async def test_what_is_not_http_is_refused_in_our_form(rest: Rest, dial: Dial) -
     assert (status, envelope["code"], envelope["data"]["reason"]) == (400, 1008, "BAD_REQUEST")
 
 
+@pytest.mark.parametrize("path", ["/monitor", "/nothing", "/static/annotations/x.png"])
+async def test_a_body_without_an_end_that_nobody_wants_is_cut_off(rest: Rest, dial: Dial, path: str) -> None:
+    """Its answer is out at once; what still comes is dropped, and not for ever."""
+    _, writer = await dial(rest, f"GET {path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n".encode())
+
+    async def send() -> None:
+        for _ in range(100):
+            writer.write(b"f4240\r\n" + bytes(1_000_000) + b"\r\n")
+            await writer.drain()
+
+    with pytest.raises(ConnectionError):
+        await send()
+    assert (await rest.client.get("/monitor")).status_code == 200
+
+
 SLOW = {
     "a head": (b"", CALL, b"X: a\r\n"),
     "one on a connection that was kept": (MONITOR + b"\r\n", CALL, b"X: a\r\n"),
