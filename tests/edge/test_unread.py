@@ -14,9 +14,9 @@ from edge.stream import is_wanted
 from tests.edge.documented import ADMIN_TOKEN
 from tests.edge.rest import CALLS, FEATURES, SPECIAL_POINTS, Rest
 
-QUOTES = 'hairmesh_console="' + '\\"' * 15_000 + '"'
-"""Of the square of their number is the time that Python takes for them: a second."""
-NAMES = "&".join(f"a{number}=" for number in range(4_000))
+QUOTES = 'hairmesh_console="' + '\\"' * 5_000 + '"'
+"""Of the square of their number is the time that Python takes for them: a second for 15,000."""
+NAMES = "&".join(f"a{number}=" for number in range(1_500))
 PATHS = (
     *(f"{route}{end}" for route in (*CALLS, FEATURES, SPECIAL_POINTS) for end in ("", "%0A", "/")),
     "/api/v1/requests/abc/pictures",
@@ -47,8 +47,9 @@ async def test_no_cookie_and_no_query_is_taken_apart_for_strangers(
     taken: list[str] = []
 
     def taking(what: str) -> Any:
-        def take(*_arguments: Any, **_options: Any) -> Any:
-            taken.append(what)
+        def take(text: str, **_options: Any) -> Any:
+            if text:
+                taken.append(what)
             return {}
 
         return take
@@ -59,7 +60,7 @@ async def test_no_cookie_and_no_query_is_taken_apart_for_strangers(
     headers = {"Cookie": QUOTES, "X-HairMesh-Console": "1", "Authorization": f"Bearer {ADMIN_TOKEN}x"}
     for path in PATHS:
         response = await rest.client.request(method, f"{path}?{NAMES}", headers=headers)
-        assert response.status_code < 500, path
+        assert response.status_code not in {431, 500}, path
         assert taken == [], path
 
 
