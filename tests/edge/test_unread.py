@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.cookies
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,8 @@ import starlette.requests
 
 from edge.messages import MAX_HEADER_CHARACTERS, Lang, preferred_language
 from edge.stream import is_wanted
-from tests.edge.documented import ADMIN_TOKEN
-from tests.edge.rest import CALLS, FEATURES, SPECIAL_POINTS, Rest
+from tests.edge.documented import ADMIN_TOKEN, talkative_edge
+from tests.edge.rest import CALLS, FEATURES, SPECIAL_POINTS
 
 QUOTES = 'hairmesh_console="' + '\\"' * 5_000 + '"'
 """Of the square of their number is the time that Python takes for them: a second for 15,000."""
@@ -42,7 +43,7 @@ PATHS = (
 
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 async def test_no_cookie_and_no_query_is_taken_apart_for_strangers(
-    rest: Rest, monkeypatch: pytest.MonkeyPatch, method: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     taken: list[str] = []
 
@@ -58,10 +59,11 @@ async def test_no_cookie_and_no_query_is_taken_apart_for_strangers(
     monkeypatch.setattr(http.cookies, "_unquote", taking("cookies"))
     monkeypatch.setattr(starlette.datastructures, "parse_qsl", taking("query"))
     headers = {"Cookie": QUOTES, "X-HairMesh-Console": "1", "Authorization": f"Bearer {ADMIN_TOKEN}x"}
-    for path in PATHS:
-        response = await rest.client.request(method, f"{path}?{NAMES}", headers=headers)
-        assert response.status_code not in {431, 500}, path
-        assert taken == [], path
+    async with talkative_edge(tmp_path) as rest:
+        for path in PATHS:
+            response = await rest.client.request(method, f"{path}?{NAMES}", headers=headers)
+            assert response.status_code not in {431, 500}, path
+            assert taken == [], path
 
 
 def test_of_a_list_of_wishes_the_beginning_is_read() -> None:
