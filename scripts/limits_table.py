@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "limits.md"
 sys.path.insert(0, str(ROOT))
 
-from edge import command, exchange, monitor, photo, upload  # noqa: E402  (the tree first)
+from edge import command, exchange, messages, monitor, peers, photo, upload  # noqa: E402  (the tree first)
 from edge.errors import TABLE, ApiError  # noqa: E402
 from edge.pool.config import DispatchConfig  # noqa: E402
 from edge.server import connection, crowd, door  # noqa: E402
@@ -106,6 +106,17 @@ TABLES: Mapping[str, Sequence[Row]] = {
             "HEAD_LATE",
             "However steadily something comes. Then it is closed.",
         ),
+        Row("semicolons in `Content-Type`", f"{upload.MAX_SEMICOLONS}", "", "UNSUPPORTED_MEDIA_TYPE"),
+        Row(
+            "of `Accept` and `Accept-Language`",
+            f"{messages.MAX_HEADER_CHARACTERS:,} characters",
+            beyond="What stands behind them is not read.",
+        ),
+        Row(
+            "addresses in `X-Forwarded-For`",
+            f"{peers.MAX_HOPS}",
+            beyond="From the right; those before them are not read.",
+        ),
         Row(
             "patience in `X-Request-Timeout-Ms`",
             seconds(exchange.MAX_PATIENCE_MS / 1000),
@@ -118,7 +129,8 @@ TABLES: Mapping[str, Sequence[Row]] = {
         Row(
             "of a refused one, taken and dropped",
             f"{size(exchange.LINGER_BYTES)}, {seconds(exchange.LINGER_S)}",
-            beyond="So that a client that sends before it reads sees its refusal. Then the connection is closed.",
+            beyond="So that a client that sends before it reads sees its refusal. Then the connection is closed. Of one "
+            "that no route wants, as many bytes.",
         ),
         Row(
             "speed",
@@ -147,6 +159,8 @@ TABLES: Mapping[str, Sequence[Row]] = {
             "",
             "BAD_MULTIPART",
         ),
+        Row("blanks behind a boundary", f"{upload.MAX_PADDING}", "", "BAD_MULTIPART", "Before it is parsed."),
+        Row("semicolons in the disposition of a part", f"{upload.MAX_SEMICOLONS}", "", "BAD_MULTIPART"),
         Row("keys of a JSON object", f"{upload.MAX_PARTS}", "", "BAD_JSON"),
         Row(
             "commas and opening brackets of a JSON body",
