@@ -129,8 +129,8 @@ TABLES: Mapping[str, Sequence[Row]] = {
         Row(
             "of a refused one, taken and dropped",
             f"{size(exchange.LINGER_BYTES)}, {seconds(exchange.LINGER_S)}",
-            beyond="So that a client that sends before it reads sees its refusal. Then the connection is closed. Of one "
-            "that no route wants, as many bytes.",
+            beyond="So that a client that sends before it reads sees its refusal. Then the connection is closed. "
+            "Of one that no route wants, as many bytes.",
         ),
         Row(
             "speed",
