@@ -76,9 +76,9 @@ def watch(  # noqa: PLR0917
     It reads the server's own counters and sends nothing to a server that moves. One line says each decision. Without
     `--restart-cmd` and `--act` it only says what it would do.
 
-    Exit status with `--once`: **0** busy or idle, **1** stalled or dead, **2** not known (counters missing, slow,
-    unreachable), **3** another watchdog acts on this server, **4** the restart command failed, **64** wrong usage,
-    **70** an error of its own. Without `--once` it runs until SIGTERM, then 0.
+    Exit status with `--once`: **0** busy, waiting or idle, **1** stalled or dead, **2** not known (counters missing,
+    slow, unreachable), **3** another watchdog acts on this server, **4** the restart command failed, **64** wrong
+    usage, **70** an error of its own. Without `--once` it runs until SIGTERM, then 0.
     """
     from hairmesh.watch import main  # noqa: PLC0415  (so that --help answers at once)
 

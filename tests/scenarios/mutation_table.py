@@ -264,6 +264,13 @@ WATCHDOG = (
         f"{WATCHDOG_TESTS}test_b80_waiting_without_running_is_a_stuck_engine_and_not_an_idle_one",
     ),
     Mutation(
+        "who-waits-in-another-servers-queue-is-stuck",
+        "worker/health/probes/worker.py",
+        "waiting_for=printable(slot.call.waiting_for, NAME_CHARACTERS)",
+        'waiting_for=""',
+        "tests/hairmesh/test_watch_worker.py::test_a_worker_whose_call_waits_in_comfyuis_queue_is_well_and_left_alone",
+    ),
+    Mutation(
         "a-stall-needs-no-canary",
         "worker/health/watchdog/server.py",
         "not self._possible or self._canaries.confirm(",

@@ -348,6 +348,8 @@ ROWS = (
         (
             f"{VERDICT}test_late_reading_starts_anew",
             f"{VERDICT}test_waiting_in_a_dependencys_queue_never_stalls_nor_counts_afterwards",
+            "tests/hairmesh/test_watch_worker.py::"
+            "test_a_worker_whose_call_waits_in_comfyuis_queue_is_well_and_left_alone",
             f"{CHECKS}test_suspended_machine_does_not_age_the_evidence",
             f"{WATCHDOG_TESTS}test_scenario_32_a_suspended_machine_is_no_stall",
             "tests/scenarios/test_suspension.py::test_32_half_a_minute_of_sleep_ends_no_call_and_takes_nobody_out",

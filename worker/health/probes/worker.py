@@ -6,7 +6,7 @@ import math
 
 from hair.worker.v1.worker_service_pb2 import SERVING_STATE_SERVING, WorkerStatus
 
-from hairmesh.plain import printable
+from hairmesh.plain import NAME_CHARACTERS, printable
 from worker.health.verdict import Reading
 from worker.health.watchdog.looks import Answer, Look
 
@@ -18,7 +18,7 @@ def read_status(status: WorkerStatus, *, at_s: float, now_epoch_s: float, grace_
     """The look that `status` amounts to.
 
     `at_s` is the reader's monotonic clock, `now_epoch_s` seconds since the epoch. `grace_s` replaces the patience that
-    the worker's present stage has.
+    the worker's present stage has; who waits in another server's queue needs none.
     """
     start_time_s = status.start_time.seconds + status.start_time.nanos / 1e9
     slot = status.slot
@@ -36,6 +36,7 @@ def read_status(status: WorkerStatus, *, at_s: float, now_epoch_s: float, grace_
         waiting=0,
         stage=slot.call.stage,
         stall_after_s=slot.call.stall_after_s if grace_s is None else grace_s,
+        waiting_for=printable(slot.call.waiting_for, NAME_CHARACTERS),
         signs=(slot.epoch, slot.call.step_counter),
     )
     return Look(

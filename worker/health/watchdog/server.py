@@ -8,6 +8,7 @@ the canary passed                   BUSY: the gauges were stale, as its own step
                                     engines that shows no step: another one may have answered
 the canary got an error, or waits,
 perhaps behind another engine's work  UNKNOWN: proves neither
+in a dependency's queue             WAITING: that server's own counters tell
 nothing in flight                   IDLE; a canary when the last sign of life is old, itself work in flight
 no counters                         UNKNOWN: a canary tells whether it works, its silence proves nothing
 slow                                SATURATED
@@ -264,6 +265,8 @@ class Server:
                 asked_s = -math.inf if self._is_asked(engine) else begun_s
                 said = self._canaries.of(engine.name).words(look.at_s, since_s=asked_s)
                 words.append(f"{said}, perhaps by another engine" if engine.lost else said)
+            elif engine.verdict is Verdict.WAITING:
+                words.append(f"in the queue of {engine.reading.waiting_for}")
             elif engine.verdict is Verdict.UNKNOWN or (verdict is Verdict.IDLE and self._canaries.have_failed):
                 words.append(self._canaries.of(engine.name).words(look.at_s))
         if self._has_met_before(verdict, engines):

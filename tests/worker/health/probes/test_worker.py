@@ -54,6 +54,22 @@ def test_a_still_call_is_stalled_after_twice_its_stages_patience(dog: Watchdog) 
     assert decisions[6].action is Action.RESTART
 
 
+@pytest.mark.parametrize("grace_s", [None, 7.0])
+def test_a_call_in_another_servers_queue_is_no_stall_and_its_stillness_there_does_not_count(
+    dog: Watchdog, grace_s: float | None
+) -> None:
+    """However long, and whatever patience the command line gives."""
+    queued = status()
+    queued.slot.call.stage, queued.slot.call.waiting_for = "diffusion_queue", "comfyui"
+    dog.see(look(status(), 0.0, grace_s))
+    decisions = [dog.see(look(queued, 10.0 * n, grace_s)) for n in range(1, 361)]
+    assert {decision.finding.verdict for decision in decisions} == {Verdict.WAITING}
+    assert {decision.finding.outcome for decision in decisions} == {Outcome.WELL}
+    assert {decision.action for decision in decisions} == {Action.NOTHING}
+    assert decisions[-1].finding.why == "in the queue of comfyui"
+    assert dog.see(look(status(), 3_610.0, grace_s)).finding.verdict is Verdict.BUSY
+
+
 def test_a_worker_that_says_itself_that_only_a_restart_helps_is_believed_the_second_time(dog: Watchdog) -> None:
     lost = status(busy=False, live=False, reasons=("accelerator:cuda",))
     first, second = dog.see(look(lost, 0.0)), dog.see(look(lost, 10.0))
@@ -94,7 +110,9 @@ def test_a_counter_that_is_no_number_is_none(number: float) -> None:
 
 def test_a_workers_words_are_one_short_line_whatever_they_hold(dog: Watchdog) -> None:
     forged = ("\x1b[2J\x1b]52;c;ZXZpbA==\x07disk\n2026-01-01 worker x: BUSY", "\u202e\x9b", "x" * 1_000_000)
-    for said in (status(reasons=forged), status(live=False, reasons=forged)):
+    queued = status()
+    queued.slot.call.waiting_for = "".join(forged)
+    for said in (status(reasons=forged), status(live=False, reasons=forged), queued):
         why = dog.see(look(said, 0.0)).finding.why
         assert why.isprintable()
         assert len(why) < 1_200
