@@ -21,6 +21,7 @@ from hairmesh.wire import CALL_ID_KEY, MAX_MESSAGE_BYTES, REQUEST_ID_KEY, Worker
 from vision.growth.backend import GrowthReason
 from worker.admission import admit
 from worker.backlog import Backlog, Waiting
+from worker.connections import address_of, shut
 from worker.drain import Drain, DrainPhase
 from worker.engine import AnalysisPipeline, Engine
 from worker.feed import Feed, Moved
@@ -173,15 +174,12 @@ class Calls:
 
         async def handle(call: CallIdentity, account: _Account, waiting: Waiting) -> None:
             async def write(message: MessageT) -> None:
-                size = _size_of(message)
-                account.bytes_out += size
+                account.bytes_out += _size_of(message)
+                lost = self._lose_later(context, waiting)
                 try:
-                    async with asyncio.timeout(self._thresholds.unread_s):
-                        await context.write(message)
-                except TimeoutError:
-                    log.warning("answer_not_read", unread_bytes=waiting.unread_bytes)
-                    waiting.unread_bytes = size  # what was begun cannot be taken back
-                    raise Refusal(CANCELLED) from None
+                    await context.write(message)
+                finally:
+                    lost.cancel()
 
             def grown(result: GrownT) -> None:
                 waiting.unread_bytes += result.picture_bytes
@@ -239,11 +237,25 @@ class Calls:
             log.exception("handler_raised")
             refusal = Refusal(WorkerReason.WORKER_FAILED)
         else:
+            self._lose_later(context, waiting)
             self._close(account, grpc.StatusCode.OK)
             return result
+        self._lose_later(context, waiting)
         self._backlog.refuse(waiting)
         self._close(account, refusal.code, refusal.reason)
         return await _refuse(context, refusal, call.request_id)
+
+    def _lose_later(self, context: Context, waiting: Waiting) -> asyncio.TimerHandle:
+        """What is sent now has so long to be taken; then the caller's connection is shut, which ends the RPC."""
+
+        def lose() -> None:
+            peer = context.peer()
+            log.warning("answer_not_read", unread_bytes=waiting.unread_bytes, peer=address_of(peer))
+            shut(peer)
+
+        lost = asyncio.get_running_loop().call_later(self._thresholds.unread_s, lose)
+        context.add_done_callback(lambda _ended: lost.cancel())  # type: ignore[arg-type]
+        return lost
 
     def _close(self, account: _Account, code: grpc.StatusCode, reason: str = "") -> None:
         """It is over: the one place from which log, metrics and traces hear of it."""

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from typing import Any, TypeVar
-from urllib.parse import unquote
 
 import grpc
 import structlog
@@ -22,6 +21,7 @@ from hairmesh import flood
 from hairmesh.flood import Flood, Later
 from hairmesh.secret import is_one_of
 from hairmesh.wire import TOKEN_KEY, WorkerReason
+from worker.connections import address_of
 from worker.refusals import Refusal, to_status
 from worker.tally import Tally
 
@@ -132,11 +132,6 @@ class PasswordInterceptor(aio.ServerInterceptor):
 
 def _tell(credential: Credential, calls: int, seen: Mapping[str, list[str]]) -> None:
     log.warning("turned_away", password=credential.value, calls=calls, **seen)
-
-
-def address_of(peer: str) -> str:
-    """Who calls, without the port, which is another one each time; `peer` as gRPC writes it: `ipv4:10.0.0.5:41234`."""
-    return unquote(peer).partition(":")[2].rpartition(":")[0].strip("[]") or peer
 
 
 def _bytes(value: str | bytes) -> bytes:

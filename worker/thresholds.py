@@ -95,8 +95,8 @@ class Thresholds:
     """What a caller is told to wait meanwhile."""
 
     unread_s: float = 60.0
-    """Who takes no message of a stream for so long has lost it. Pictures pass in a second; a frozen machine is found
-    out by pings before."""
+    """Who does not take a message for so long, be it an answer or one of a stream, is disconnected. Pictures pass in a
+    second; a frozen machine is found out by pings before."""
 
     watch_gap_s: float = 0.05
     """Least time between two messages of one `WatchStatus` stream."""

@@ -1,4 +1,4 @@
-"""A gRPC call written by hand, for what no gRPC client lets through: header values of any bytes."""
+"""A gRPC call written by hand, for what no gRPC client does: header values of any bytes, and to take no answer."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import asyncio
 from collections.abc import Mapping
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-_DATA, _HEADERS, _RST_STREAM, _SETTINGS = 0, 1, 3, 4
-_END_STREAM, _END_HEADERS = 1, 4
+_DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING = 0, 1, 3, 4, 6
+_ACK, _END_STREAM, _END_HEADERS = 1, 1, 4
 
 
 async def call(address: str, method: str, headers: Mapping[str, bytes], message: bytes) -> bytes:
-    """All that the server sends back until it ends the call: frames, header blocks uncompressed where it pleases."""
+    """All that the server sends back until it ends the call: frames, header blocks uncompressed where it pleases.
+
+    Answers pings, and takes no more than the first 64 KiB of an answer: raises `IncompleteReadError` when the server
+    shuts the connection.
+    """
     host, _, port = address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     everything = {
@@ -33,6 +37,8 @@ async def call(address: str, method: str, headers: Mapping[str, bytes], message:
             head = await reader.readexactly(9)
             payload = await reader.readexactly(int.from_bytes(head[:3], "big"))
             received += head + payload
+            if head[3] == _PING and not head[4] & _ACK:
+                writer.write(_frame(_PING, _ACK, 0, payload))
             ours = int.from_bytes(head[5:], "big") == 1
             if ours and (head[3] == _RST_STREAM or (head[3] in {_DATA, _HEADERS} and head[4] & _END_STREAM)):
                 return received

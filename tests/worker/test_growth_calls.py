@@ -158,22 +158,6 @@ async def test_answers_that_nobody_takes_are_bounded(pipeline: FakePipeline) -> 
         await client.measure(OK)
 
 
-async def test_who_takes_nothing_for_long_has_lost_the_answer(pipeline: FakePipeline) -> None:
-    thresholds = replace(QUICK, most_unread_bytes=30_000_000, unread_s=0.2)
-    with capture_logs() as lines:
-        async with running(pipeline.load, thresholds=thresholds) as (_worker, client):
-            stream = client.grow_styles(BIG_ANSWER)
-            await anext(aiter(stream))
-            while not (ended := [line for line in lines if line["event"] == "call"]):  # the test's own timeout ends it
-                await client.status()
-            await client.measure(OK)
-            code, info, _details = await refused(whole(stream))
-            assert (code, info.reason) == (grpc.StatusCode.ABORTED, "CANCELLED")
-    assert [line["outcome"] for line in ended] == ["cancelled"]
-    (told,) = [line for line in lines if line["event"] == "answer_not_read"]
-    assert told["unread_bytes"] > 30_000_000
-
-
 async def test_an_answer_that_is_still_being_read_when_the_worker_stops_is_read_to_its_end(
     pipeline: FakePipeline,
 ) -> None:

@@ -24,7 +24,8 @@ from hairmesh.wire import ANALYZE_SERVICE, TOKEN_KEY
 from tests.fakes.timers import Timers
 from tests.worker.fakes import OK, FakePipeline
 from tests.worker.harness import PASSWORD, PATIENCE_S, QUICK, SERVING, TOKEN, Client, refused, request, running
-from worker.passwords import Credential, PasswordInterceptor, Passwords, address_of
+from worker.connections import address_of
+from worker.passwords import Credential, PasswordInterceptor, Passwords
 from worker.server import METHODS, REFLECTED
 from worker.tally import Tally
 
