@@ -269,13 +269,13 @@ async def test_who_takes_it_slowly_gets_all_of_it(picture: tuple[Rest, bytes], c
     reader, _ = await dial(rest, request, small=True)
     served = await waiting(rest)
     head = got = len(await reader.readuntil(b"\r\n\r\n"))
-    for _ in range(10):
+    for _ in range(5):
         enough = served.unread_bytes - connection.NOT_READING_BYTES
         while served.unread_bytes > enough:
             got += len(await reader.read(4_096))
         await clock.forward(connection.NOT_READING_S)
         assert crowd_of(rest).closed == {}, f"cut off after {got} bytes"
-    assert got < PICTURE_BYTES / 2
+    assert served.unread_bytes > 0, "else nothing was slow"
     while got < head + PICTURE_BYTES:
         piece = await reader.read(400_000)
         assert piece, f"cut off after {got} bytes"
