@@ -1,4 +1,5 @@
-"""What the edge can tell of a picture without decoding it: its format by the bytes, its size by the header.
+"""What the edge can tell of a picture without decoding it: its format by the bytes, its size by the header, and whether
+a JPEG is made to keep a decoder busy.
 
 Whether it is whole, upright and shows a face is the worker's business.
 """
@@ -14,6 +15,8 @@ import imagesize
 from edge import heif
 from edge.errors import ApiError
 from edge.settings import Limits
+from vision import jpeg
+from vision.errors import PhotoError
 
 MEDIA_TYPES: Mapping[str, str] = {
     "JPEG": "image/jpeg",
@@ -167,4 +170,9 @@ def _recognized(data: bytes, limits: Limits) -> Photo:
         supported = ", ".join(sorted(COMMON_FORMATS | limits.rare_formats))
         raise ApiError("UNSUPPORTED_FORMAT", {"format": name, "supported": supported})
     width, height = _size_px(data, name)
+    if name == "JPEG":
+        try:
+            jpeg.check(data)
+        except PhotoError as error:
+            raise ApiError(error.reason, error.details) from None
     return Photo(data=data, format=name, width_px=width, height_px=height)

@@ -23,7 +23,7 @@ from edge.pool.config import DispatchConfig  # noqa: E402
 from edge.server import connection, crowd, door  # noqa: E402
 from edge.settings import Limits, LocalVision, Static  # noqa: E402
 from hairmesh import wire  # noqa: E402
-from vision import decode, decode_child  # noqa: E402
+from vision import decode, decode_child, jpeg, raster  # noqa: E402
 
 LIMITS, DISPATCH, LOCAL, STATIC = Limits(), DispatchConfig(), LocalVision(), Static()
 AFTER_AN_ATTEMPT = "It has failed: another worker may get a second one."
@@ -190,6 +190,22 @@ TABLES: Mapping[str, Sequence[Row]] = {
             "JPEG, PNG, WebP and " + ", ".join(sorted(LIMITS.rare_formats)),
             "limits.rare_formats",
             "UNSUPPORTED_FORMAT",
+            "Nor is a JPEG with arithmetic coding read, which hardly a viewer shows.",
+        ),
+        Row(
+            "scans of a JPEG",
+            f"{jpeg.MAX_SCANS}",
+            "",
+            "DAMAGED_IMAGE",
+            "By its markers, undecoded: each goes through all pixels again. Cameras write 1 or 10.",
+        ),
+        Row("segments of a JPEG, before its pixels", f"{jpeg.MAX_SEGMENTS:,}", "", "DAMAGED_IMAGE"),
+        Row(
+            "chunks of a PNG",
+            f"{raster.MAX_CHUNKS:,}, one of them a profile",
+            "",
+            "DAMAGED_IMAGE",
+            "Seen on the worker.",
         ),
         Row(
             "decoding of a rare format, on the worker",

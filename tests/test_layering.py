@@ -56,7 +56,7 @@ HARMLESS = {
     "typing",
 }
 HEAVY = ("torch", "mediapipe", "cv2", "numpy", "onnxruntime", "PIL", "worker")
-LIGHT_VISION = {"vision", "vision.describe_terms"}
+LIGHT_VISION = {"vision", "vision.describe_terms", "vision.errors", "vision.jpeg"}
 """All of it that an edge loads before it computes anything itself."""
 
 

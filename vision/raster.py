@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from zlib import crc32
@@ -13,6 +14,7 @@ import numpy as np
 import simplejpeg
 from PIL import Image, ImageCms
 
+from vision import jpeg
 from vision.errors import PhotoError, Reason
 from vision.types import RgbImage
 
@@ -62,6 +64,11 @@ _MAGIC: tuple[tuple[int, bytes, Format | str], ...] = (
 _HEIF_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"})
 _AVIF_BRANDS = frozenset({b"avif", b"avis"})
 
+MAX_CHUNKS = 10_000
+"""Of a PNG. A photo has one of pixels for each 8 KB or more, and some ten others."""
+BAND_PIXELS = 200_000
+"""Some 5 ms of Pillow's work."""
+
 _ORIENTATION_TAG = 0x0112
 _ORIENTATIONS = range(1, 9)
 _WITH_ALPHA = frozenset({"RGBA", "LA", "PA", "RGBa", "La"})
@@ -110,6 +117,10 @@ def read(data: bytes, form: Format, limits: Limits, ground: str = "white") -> Ra
 
 
 def _read(data: bytes, form: Format, limits: Limits, ground: str) -> Raster:
+    if form is Format.JPEG:
+        jpeg.check(data)  # before Pillow has gathered what stands in front of the pixels
+    elif form is Format.PNG:
+        _check_chunks(data)  # before Pillow has unpacked what some of them hold
     image: Image.Image = Image.open(io.BytesIO(data), formats=[form])
     _check_size(image.size, limits)  # before anything is decoded
     if form is Format.PNG:
@@ -119,15 +130,36 @@ def _read(data: bytes, form: Format, limits: Limits, ground: str) -> Raster:
     profile = image.info.get("icc_profile")
     if form is Format.JPEG and image.mode in {"RGB", "L"} and (rgb := _strict_jpeg(data)) is not None:
         orientation = _orientation(image)
-        convert = _to_srgb(profile, "RGB")
-        if convert is not None and image.mode == "RGB":
-            rgb = np.asarray(ImageCms.applyTransform(Image.fromarray(rgb), convert))
+        if image.mode == "RGB" and (convert := _to_srgb(profile, "RGB")) is not None:
+            for rows in _bands(rgb.shape[1], rgb.shape[0]):
+                rgb[rows] = np.asarray(ImageCms.applyTransform(Image.fromarray(rgb[rows]), convert))
         return Raster(rgb, orientation, turn=orientation)
     # A TIFF is turned by being decoded. A PNG is decoded by being asked for its EXIF block, damage forgiven.
     stated = _orientation(image) if form is Format.TIFF else None
     image.load()
     turn = _orientation(image)
-    return Raster(np.asarray(_rgb(image, profile, ground)), stated or turn, turn)
+    return Raster(_rgb(image, profile, ground), stated or turn, turn)
+
+
+def _chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
+    """Kind of each chunk of a PNG through to the last, and where the kind stands and the checksum; to be trusted in
+    nothing."""
+    at, kind = 8, b""
+    while kind != b"IEND" and at < len(data):
+        length, kind = int.from_bytes(data[at : at + 4]), data[at + 4 : at + 8]
+        yield kind, at + 4, at + 8 + length
+        at += 12 + length
+
+
+def _check_chunks(data: bytes) -> None:
+    """Raise `PhotoError` for a PNG whose chunks are more work than its pixels: very many, or profile after profile."""
+    profiles = 0
+    for count, (kind, _, _) in enumerate(_chunks(data), start=1):
+        profiles += kind == b"iCCP"
+        if count > MAX_CHUNKS:
+            raise PhotoError(Reason.DAMAGED_IMAGE, {"format": Format.PNG, "chunks": count, "max": MAX_CHUNKS})
+        if profiles > 1:
+            raise PhotoError(Reason.DAMAGED_IMAGE, {"format": Format.PNG, "profiles": profiles, "max": 1})
 
 
 def _check_sums(data: bytes) -> None:
@@ -135,14 +167,13 @@ def _check_sums(data: bytes) -> None:
 
     Pillow looks at the checksums of the pixels' chunks only in part, and not at all behind the last row.
     """
-    at, kind = 8, b""
-    while kind != b"IEND":
-        length, kind = int.from_bytes(data[at : at + 4]), data[at + 4 : at + 8]
-        end = at + 8 + length
+    kind = b""
+    for kind, at, end in _chunks(data):
         critical = len(kind) == 4 and not kind[0] & 0x20  # an upper case letter first
-        if end + 4 > len(data) or (critical and crc32(data[at + 4 : end]) != int.from_bytes(data[end : end + 4])):
+        if end + 4 > len(data) or (critical and crc32(data[at:end]) != int.from_bytes(data[end : end + 4])):
             raise PhotoError(Reason.DAMAGED_IMAGE, {"format": Format.PNG})
-        at = end + 4
+    if kind != b"IEND":
+        raise PhotoError(Reason.DAMAGED_IMAGE, {"format": Format.PNG})
 
 
 _DAMAGED_SCAN = re.compile(r"remature end|bad Huffman code|instead of RST|before marker 0xd[0-7]")
@@ -181,23 +212,41 @@ def _check_size(size: tuple[int, int], limits: Limits) -> None:
         raise PhotoError(Reason.IMAGE_TOO_SMALL, {"width": width, "height": height, "min": limits.min_side_px})
 
 
-def _rgb(image: Image.Image, profile: bytes | None, ground: str) -> Image.Image:
-    """What a viewer shows, as 8-bit sRGB: alpha on its ground, 16 bits scaled, ink and palettes resolved."""
+def _rgb(image: Image.Image, profile: bytes | None, ground: str) -> RgbImage:
+    """What a viewer shows, as 8-bit sRGB: alpha on its ground, 16 bits scaled, ink and palettes resolved.
+
+    In bands: Pillow lets no other thread of the process run while it composes or converts some kinds of pictures, and
+    health has to answer. Nor is the whole picture there three times over.
+    """
     if image.mode in _NO_STATED_RANGE:
         raise PhotoError(Reason.UNSUPPORTED_FORMAT, {"format": f"{image.format} with {_NO_STATED_RANGE[image.mode]}"})
+    convert = _to_srgb(profile, "CMYK" if image.mode == "CMYK" else "RGB")
+    rgb = np.empty((image.height, image.width, 3), np.uint8)
+    for rows in _bands(image.width, image.height):
+        band = _opaque(image.crop((0, rows.start, image.width, rows.stop)), ground)
+        if convert is not None and band.mode in {"RGB", "CMYK"}:
+            rgb[rows] = np.asarray(ImageCms.applyTransform(band, convert))
+        else:
+            rgb[rows] = np.asarray(band.convert("RGB"))
+    return rgb
+
+
+def _bands(width: int, height: int) -> Iterator[slice]:
+    """The rows of a picture, `BAND_PIXELS` at a time."""
+    step = max(1, BAND_PIXELS // width)
+    return (slice(top, min(top + step, height)) for top in range(0, height, step))
+
+
+def _opaque(image: Image.Image, ground: str) -> Image.Image:
+    """RGB or CMYK of any mode whose black and white are stated; grey of 16 bits, for which profiles do not count."""
     if image.mode.startswith("I;16"):
         # convert("L") would clip at 255 and show a white picture.
-        return image.point(lambda value: value * (1 / 257), "L").convert("RGB")
+        return image.point(lambda value: value * (1 / 257), "L")
     if image.mode in _WITH_ALPHA or "transparency" in image.info:
         opaque = Image.new("RGBA", image.size, ground)
         opaque.alpha_composite(image.convert("RGBA"))
-        image = opaque.convert("RGB")
-    elif image.mode not in {"RGB", "CMYK"}:
-        image = image.convert("RGB")
-    convert = _to_srgb(profile, image.mode)
-    if convert is not None and (converted := ImageCms.applyTransform(image, convert)) is not None:
-        return converted
-    return image.convert("RGB")
+        return opaque.convert("RGB")
+    return image if image.mode in {"RGB", "CMYK"} else image.convert("RGB")
 
 
 def _to_srgb(profile: bytes | None, mode: str) -> ImageCms.ImageCmsTransform | None:

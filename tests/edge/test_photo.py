@@ -16,9 +16,11 @@ from PIL import ExifTags, Image
 
 from edge.errors import ApiError
 from edge.heif import size_px as heif_size_px
-from edge.photo import MEDIA_TYPES, Photo, format_of, inspect
+from edge.photo import MEDIA_TYPES, Photo, format_of, inspect, inspect_mask
 from edge.settings import Limits
 from tests.edge.rest import picture
+from tests.vision.jpegs import with_scans
+from vision.jpeg import MAX_SCANS
 
 LIMITS = Limits()
 
@@ -180,6 +182,28 @@ def test_damaged_headers_are_refused_or_read_but_never_raise(name: str, cut: int
     data = whole[: min(cut, len(whole))] + noise
     with contextlib.suppress(ApiError):  # anything else would fail the test
         inspect(data, LIMITS)
+
+
+SCANS = with_scans(picture("JPEG", (230, 310), progressive=True), 100)
+ARITHMETIC = picture("JPEG", (230, 310)).replace(b"\xff\xc0", b"\xff\xc9", 1)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason", "details"),
+    [
+        (SCANS, "DAMAGED_IMAGE", {"format": "JPEG", "scans": MAX_SCANS + 1, "max": MAX_SCANS}),
+        (ARITHMETIC, "UNSUPPORTED_FORMAT", {"format": "JPEG with arithmetic coding"}),
+    ],
+)
+def test_a_jpeg_made_to_keep_decoders_busy_reaches_no_worker(
+    data: bytes, reason: str, details: dict[str, object]
+) -> None:
+    with pytest.raises(ApiError) as caught:
+        inspect(data, LIMITS)
+    assert (caught.value.reason, caught.value.details) == (reason, details)
+    with pytest.raises(ApiError) as caught:
+        inspect_mask(data, inspect(WRITTEN["JPEG"], LIMITS), LIMITS)
+    assert (caught.value.reason, caught.value.details) == ("MASK_UNREADABLE", {"field": "mask", **details})
 
 
 HOSTILE = {

@@ -21,9 +21,10 @@ from PIL import Image, ImageCms
 from pillow_heif import register_heif_opener
 
 from vision import decode as decode_module
+from vision import raster as raster_module
 from vision.decode import DecoderMissingError, decode
 from vision.errors import CancelledCallError, PhotoError, Reason
-from vision.raster import Format, Limits, sniff
+from vision.raster import MAX_CHUNKS, Format, Limits, sniff
 from vision.types import RgbImage
 
 register_heif_opener()
@@ -297,6 +298,60 @@ def test_every_critical_chunk_of_a_png_is_checked() -> None:
         damaged = data[:checksum] + bytes([data[checksum] ^ 1]) + data[checksum + 1 :]
         assert refusal(damaged).reason is Reason.DAMAGED_IMAGE, kind
     assert_colour(decode(data + b"after the end").rgb, TOP_LEFT, RED)
+
+
+def png_with(*chunks: tuple[bytes, bytes]) -> bytes:
+    """A good PNG with these chunks in front of its pixels."""
+    data = encoded(picture(), "PNG")
+    more = b"".join(struct.pack(">I", len(c)) + k + c + struct.pack(">I", zlib.crc32(k + c)) for k, c in chunks)
+    return data[:33] + more + data[33:]
+
+
+def test_a_png_unpacks_one_profile_and_no_second() -> None:
+    """A KB of each is a MB when it is unpacked, and Pillow unpacks all of them."""
+    profile = (b"iCCP", b"name\0\0" + zlib.compress(swapped_profile()))
+    green = decode(png_with(profile)).rgb[TOP_LEFT]
+    assert green[1] > 200 > 100 > green[0]
+    refused = refusal(png_with(profile, profile))
+    assert refused.reason is Reason.DAMAGED_IMAGE
+    assert refused.details == {"format": "PNG", "profiles": 2, "max": 1}
+
+
+def test_a_png_of_ever_more_chunks_is_not_read() -> None:
+    refused = refusal(png_with(*[(b"tEXt", b"")] * MAX_CHUNKS))
+    assert refused.reason is Reason.DAMAGED_IMAGE
+    assert refused.details == {"format": "PNG", "chunks": MAX_CHUNKS + 1, "max": MAX_CHUNKS}
+    assert_colour(decode(png_with(*[(b"tEXt", b"")] * 1000)).rgb, TOP_LEFT, RED)
+
+
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P", "L", "RGB", "1"])
+@pytest.mark.parametrize("band", [100, 10_000, 1_000_000], ids=["a row is more", "bands", "all at once"])
+def test_transparent_pictures_are_composed_a_band_at_a_time(
+    mode: str, band: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No other thread runs while Pillow composes one, and health has to answer."""
+    monkeypatch.setattr(raster_module, "BAND_PIXELS", band)
+    size = (700, 401)
+    image = Image.radial_gradient("L").resize(size).convert(mode)
+    if mode in {"RGBA", "LA"}:
+        image.putalpha(Image.linear_gradient("L").resize(size))
+    clear = {} if mode in {"RGBA", "LA"} else {"transparency": (9, 9, 9) if mode == "RGB" else 1 if mode == "P" else 0}
+    data = encoded(image, "PNG", compress_level=1, **clear)
+    whole = Image.new("RGBA", size, "white")
+    whole.alpha_composite(Image.open(io.BytesIO(data)).convert("RGBA"))
+
+    composed: list[int] = []
+    compose = Image.Image.alpha_composite
+
+    def noted(self: Image.Image, over: Image.Image) -> None:
+        composed.append(over.width * over.height)
+        compose(self, over)
+
+    monkeypatch.setattr(Image.Image, "alpha_composite", noted)
+    rgb = decode(data).rgb
+    assert max(composed) <= max(band, size[0])
+    assert sum(composed) == size[0] * size[1]
+    assert np.array_equal(rgb, np.asarray(whole.convert("RGB")))
 
 
 @pytest.mark.parametrize("options", [{"restart_marker_blocks": 4}, {"progressive": True}], ids=["restarts", "scans"])
