@@ -21,6 +21,7 @@ from hairmesh import flood
 from hairmesh.flood import Flood, Later
 from hairmesh.secret import is_one_of
 from hairmesh.wire import TOKEN_KEY, WorkerReason
+from worker.bare_checks import BareChecks
 from worker.connections import address_of
 from worker.refusals import Refusal, to_status
 from worker.tally import Tally
@@ -75,7 +76,8 @@ class Passwords:
 
 
 class PasswordInterceptor(aio.ServerInterceptor):
-    """Turns away every call without a good password, before its message is read.
+    """Turns away every call without a good password, before its message is read; of a health check without one that
+    message is needed, and read by `BareChecks`.
 
     The log is told of the first one without a password and of the first with a wrong one, then of how many there were
     of each kind and from where, once in `log_period_s`.
@@ -87,6 +89,7 @@ class PasswordInterceptor(aio.ServerInterceptor):
         *,
         tally: Tally,
         known: Container[str],
+        bare_checks: BareChecks,
         log_period_s: float,
         clock: Callable[[], float],
         later: Later = flood.later,
@@ -95,6 +98,7 @@ class PasswordInterceptor(aio.ServerInterceptor):
         self._passwords = passwords
         self._tally = tally
         self._known = known
+        self._bare_checks = bare_checks
         self._told = {
             credential: Flood(partial(_tell, credential), period_s=log_period_s, clock=clock, later=later)
             for credential in (Credential.NONE, Credential.WRONG)
@@ -115,7 +119,10 @@ class PasswordInterceptor(aio.ServerInterceptor):
         if credential is Credential.GOOD:
             return await continuation(handler_call_details)
         if credential is Credential.NONE and handler_call_details.method == HEALTH_CHECK:
-            return await continuation(handler_call_details)
+            handler = await continuation(handler_call_details)
+            return handler and self._bare_checks.guard(
+                handler, partial(self._note, method=HEALTH_CHECK, credential=credential)
+            )
         # A stream in both directions fits every kind of call, and does not wait for the caller's message.
         return grpc.stream_stream_rpc_method_handler(
             partial(self._turn_away, method=handler_call_details.method, credential=credential)
@@ -124,10 +131,13 @@ class PasswordInterceptor(aio.ServerInterceptor):
     async def _turn_away(
         self, _requests: object, context: aio.ServicerContext[Any, Any], *, method: str, credential: Credential
     ) -> None:
+        self._note(context, method=method, credential=credential)
+        await context.abort_with_status(to_status(Refusal(WorkerReason.WRONG_PASSWORD)))
+
+    def _note(self, context: aio.ServicerContext[Any, Any], *, method: str, credential: Credential) -> None:
         named = method if method in self._known else ""
         self._tally.turned_away[named] += 1
         self._told[credential].note(methods=named, peers=address_of(context.peer()))
-        await context.abort_with_status(to_status(Refusal(WorkerReason.WRONG_PASSWORD)))
 
 
 def _tell(credential: Credential, calls: int, seen: Mapping[str, list[str]]) -> None:

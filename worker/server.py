@@ -24,6 +24,7 @@ from hair.worker.v1.worker_service_pb2_grpc import add_WorkerServiceServicer_to_
 
 from hairmesh.spans import Collector
 from hairmesh.wire import SERVER_OPTIONS, WORKER_SERVICE
+from worker.bare_checks import BareChecks
 from worker.calls import Calls
 from worker.certificates import PortCertificate
 from worker.drain import Drain
@@ -165,7 +166,12 @@ class Worker:
             identity=self.identity, engine=self._engine, runner=self._runner, monitor=self._monitor, clock=clock
         )
         self._doorman = PasswordInterceptor(
-            self.passwords, tally=tally, known=METHODS, log_period_s=thresholds.turned_away_log_s, clock=clock
+            self.passwords,
+            tally=tally,
+            known=METHODS,
+            bare_checks=BareChecks(prompt_s=thresholds.check_prompt_s, late_s=thresholds.check_late_s),
+            log_period_s=thresholds.turned_away_log_s,
+            clock=clock,
         )
         self._server = aio.server(interceptors=[self._doorman], options=SERVER_OPTIONS)
         add_AnalyzeServiceServicer_to_server(AnalyzeServicer(self._calls, self._engine), self._server)

@@ -101,6 +101,10 @@ class Thresholds:
     watch_gap_s: float = 0.05
     """Least time between two messages of one `WatchStatus` stream."""
 
+    check_prompt_s: float = 0.1
+    check_late_s: float = 5.0
+    """How long the message of a health check without a password may take behind its head; the latter one at a time."""
+
     turned_away_log_s: float = 10.0
     """Between two log lines on calls without a password, or with a wrong one, however many there are."""
 

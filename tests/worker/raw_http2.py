@@ -10,11 +10,11 @@ _DATA, _HEADERS, _RST_STREAM, _SETTINGS, _PING = 0, 1, 3, 4, 6
 _ACK, _END_STREAM, _END_HEADERS = 1, 1, 4
 
 
-async def call(address: str, method: str, headers: Mapping[str, bytes], message: bytes) -> bytes:
+async def call(address: str, method: str, headers: Mapping[str, bytes], message: bytes, *, keep_back: int = 0) -> bytes:
     """All that the server sends back until it ends the call: frames, header blocks uncompressed where it pleases.
 
     Answers pings, and takes no more than the first 64 KiB of an answer: raises `IncompleteReadError` when the server
-    shuts the connection.
+    shuts the connection. The last `keep_back` bytes of the message are never sent.
     """
     host, _, port = address.rpartition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
@@ -30,7 +30,7 @@ async def call(address: str, method: str, headers: Mapping[str, bytes], message:
     block = b"".join(b"\0" + _text(name.encode()) + _text(value) for name, value in everything.items())
     body = b"\0" + len(message).to_bytes(4, "big") + message
     writer.write(_PREFACE + _frame(_SETTINGS, 0, 0) + _frame(_HEADERS, _END_HEADERS, 1, block))
-    writer.write(_frame(_DATA, _END_STREAM, 1, body))
+    writer.write(_frame(_DATA, 0 if keep_back else _END_STREAM, 1, body[: len(body) - keep_back]))
     received = b""
     try:
         while True:

@@ -24,6 +24,7 @@ from hairmesh.wire import ANALYZE_SERVICE, TOKEN_KEY
 from tests.fakes.timers import Timers
 from tests.worker.fakes import OK, FakePipeline
 from tests.worker.harness import PASSWORD, PATIENCE_S, QUICK, SERVING, TOKEN, Client, refused, request, running
+from worker.bare_checks import BareChecks
 from worker.connections import address_of
 from worker.passwords import Credential, PasswordInterceptor, Passwords
 from worker.server import METHODS, REFLECTED
@@ -156,6 +157,7 @@ async def test_a_line_names_every_caller_since_the_last_one_but_no_more_than_ten
         passwords("good"),
         tally=Tally(),
         known=METHODS,
+        bare_checks=BareChecks(prompt_s=PATIENCE_S, late_s=PATIENCE_S),
         log_period_s=10.0,
         clock=lambda: timers.now_s,
         later=timers.later,
