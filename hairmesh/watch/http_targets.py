@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from hairmesh.trust import authorities
-from hairmesh.watch.target import LOOK_TIMEOUT_S, Place, TargetError, failed_to_connect
+from hairmesh.watch.target import LOOK_TIMEOUT_S, TargetError, failed_to_connect, place
 from worker.health.probes.comfyui import read_answers
 from worker.health.probes.vllm import read_metrics
 from worker.health.watchdog.looks import Answer, CanaryResult, Look
@@ -31,7 +31,7 @@ class _HttpTarget:
     def __init__(self, kind: str, url: str, *, secret: str, tls: ssl.SSLContext | None) -> None:
         base = _checked(url)
         self.name = f"{kind} {base}"
-        self.place = Place(kind, base.host, base.port or (443 if base.scheme == "https" else 80))
+        self.place = place(kind, base.host, base.port or (443 if base.scheme == "https" else 80))
         self._http = httpx.AsyncClient(
             base_url=base,
             timeout=LOOK_TIMEOUT_S,

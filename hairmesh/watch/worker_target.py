@@ -10,7 +10,7 @@ from hair.worker.v1.worker_service_pb2 import GetStatusRequest
 from hair.worker.v1.worker_service_pb2_grpc import WorkerServiceStub
 
 from hairmesh import wire
-from hairmesh.watch.target import LOOK_TIMEOUT_S, Place, TargetError, failed_to_connect
+from hairmesh.watch.target import LOOK_TIMEOUT_S, TargetError, failed_to_connect, place
 from worker.health.probes.worker import read_liveness, read_status
 from worker.health.watchdog.looks import Answer, Look
 
@@ -31,7 +31,7 @@ class WorkerTarget:
         if not host or not port.isdecimal():
             raise TargetError("the target of a worker is host:port")
         self.name = f"worker {address}"
-        self.place = Place("worker", host.strip("[]"), int(port))
+        self.place = place("worker", host.strip("[]"), int(port))
         self._grace_s = grace_s
         self._metadata = ((wire.TOKEN_KEY, secret),) if secret else ()
         options = (*wire.CLIENT_OPTIONS, ("grpc.enable_http_proxy", 0))

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
-import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hairmesh.watch import build, target
+from hairmesh.watch import build
 from hairmesh.watch.loop import Exit
 from hairmesh.watch.options import SECRET_VARIABLE, Kind
 from hairmesh.watch.target import TargetError
@@ -192,6 +190,11 @@ async def test_comfyui_is_read_over_its_own_routes(capsys: pytest.CaptureFixture
         ("http://127.0.0.1:8000?key=secret", {}, "without a path"),
         ("http://127.0.0.1:1", {"interval_s": 1.0, "grace_s": 1.5}, "--interval is too long"),
         ("127.0.0.1", {"kind": Kind.WORKER}, "host:port"),
+        ("127.0.0.1:0", {"kind": Kind.WORKER}, "the target's port is 1 to 65535"),
+        ("127.0.0.1:93723", {"kind": Kind.WORKER}, "the target's port is 1 to 65535"),
+        ("http://127.0.0.1:93723", {}, "the target's port is 1 to 65535"),
+        ("my..worker:28187", {"kind": Kind.WORKER}, "the target's host is no name"),
+        (f"http://{'x' * 64}.example:8000", {}, "the target's host is no name"),
         ("http://127.0.0.1:1", {"kind": Kind.WORKER}, "a worker is host:port, without http://"),
         ("dns:///workers:1", {"kind": Kind.WORKER}, "a worker is host:port, without dns:/"),
         ("http://127.0.0.1:1", {"kind": Kind.COMFYUI, "proxy": True}, "--proxy goes with vllm"),
@@ -279,10 +282,3 @@ async def test_names_from_a_server_are_one_short_line_whatever_they_hold(
     said = capsys.readouterr().out
     assert "still for" in said
     assert all(line.isprintable() and len(line) < 2_000 for line in said.split("\n"))
-
-
-async def test_refused_and_unreachable_are_told_apart() -> None:
-    with contextlib.closing(socket.socket()) as taken:
-        taken.bind(("127.0.0.1", 0))
-        refused = await target.failed_to_connect("127.0.0.1", taken.getsockname()[1], 0.0)
-    assert refused.answer is Answer.REFUSED

@@ -167,6 +167,14 @@ UPSTREAM = (
         f"{LEAVING}test_18_a_client_of_the_edge_leaves_and_the_worker_hears_of_it",
     ),
     Mutation(
+        "the-edge-does-not-know-that-it-slept",
+        "edge/upstream/heart.py",
+        "        if slept_s > SLEPT_S:\n",
+        "        if False:\n",
+        "tests/scenarios/test_suspension.py::"
+        "test_32_the_edge_alone_sleeps_and_nobody_is_out_for_the_connections_it_lost",
+    ),
+    Mutation(
         "nobody-reads-what-workers-say-of-their-slot",
         "edge/upstream/watch.py",
         "            self._emit(_told(target, asked_s, answer.status))\n",
@@ -304,6 +312,13 @@ WATCHDOG = (
         "if last is not None and last.names == names:",
         "if last is None and names == frozenset():",
         f"{CLOCKS}test_a_stuck_server_is_restarted_though_clocks_differ",
+    ),
+    Mutation(
+        "no-refusal-counts-on-a-machine-without-ipv6",
+        "hairmesh/watch/target.py",
+        "[address for address in found if _is_spoken(address[0])]",
+        "found",
+        "tests/hairmesh/test_watch_refused.py::test_refused_is_who_refuses_at_every_address_that_this_machine_can_have",
     ),
     Mutation(
         "slow-is-dead",
