@@ -208,11 +208,11 @@ TABLES: Mapping[str, Sequence[Row]] = {
             "Seen on the worker.",
         ),
         Row(
-            "decoding of a rare format, on the worker",
+            f"decoding of a rare format, or of a WebP above {decode.WEBP_HERE_PIXELS:,} pixels",
             f"{size(decode_child.MEMORY_BYTES)} of memory, {seconds(decode.CHILD_TIMEOUT_S)}",
             "",
             "DAMAGED_IMAGE",
-            "In a process of its own.",
+            "In a process of its own, on the worker.",
         ),
         Row("long side of pictures in answers", f"{LIMITS.max_output_side:,} px", "limits.max_output_side"),
         Row("one message between edge and worker", size(wire.MAX_MESSAGE_BYTES)),

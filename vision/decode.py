@@ -1,7 +1,8 @@
 """Photo bytes to an upright 8-bit RGB photo.
 
-JPEG, PNG and WebP are decoded here. The rare formats, whose decoders see less scrutiny, are decoded in a child process
-with limits on memory and time: whatever happens to it, this process goes on.
+JPEG, PNG and WebP are decoded here. The rare formats, whose decoders see less scrutiny, and large WebPs, whose decoder
+stops all other threads for as long as it copies the pixels, are decoded in a child process with limits on memory and
+time: whatever happens to it, this process goes on.
 """
 
 from __future__ import annotations
@@ -21,10 +22,12 @@ import cv2
 import numpy as np
 
 from vision.errors import PhotoError, Reason, VisionError
-from vision.raster import Format, Limits, read, sniff
+from vision.raster import Format, Limits, pixels_of_webp, read, sniff
 from vision.types import Photo, RgbImage
 
 IN_CHILD = frozenset({Format.BMP, Format.TIFF, Format.HEIF})
+WEBP_HERE_PIXELS = 8_000_000
+"""As large as a WebP may be to be decoded here, where no thread runs for 2 ms of each million."""
 LOOK_EVERY_S = 0.1
 """How soon a child is ended that nobody waits for."""
 CHILD_TIMEOUT_S = 8.0
@@ -66,7 +69,7 @@ def decode(
     form = sniff(data)
     if not isinstance(form, Format):
         raise PhotoError(Reason.UNSUPPORTED_FORMAT, {"format": form})
-    if form in IN_CHILD:
+    if form in IN_CHILD or (form is Format.WEBP and pixels_of_webp(data) > WEBP_HERE_PIXELS):
         return _decode_in_child(data, form, limits, ground, look)
     raster = read(data, form, limits, ground)
     return Photo(_turned(raster.rgb, raster.turn), form, raster.orientation)

@@ -19,7 +19,7 @@ from vision.errors import PhotoError
 from vision.raster import Format, Limits, read
 
 MEMORY_BYTES = 3 * 1024**3 // 2
-"""Address space: a HEIC of 40 million pixels takes 0.4 GB, a TIFF with alpha 0.9."""
+"""Address space: a HEIC of 40 million pixels takes 0.4 GB, a WebP 0.9."""
 CPU_S = 16
 """Processor time; libheif uses several threads."""
 

@@ -89,6 +89,15 @@ def sniff(data: bytes) -> Format | str:
     return "unknown"
 
 
+def pixels_of_webp(data: bytes) -> int:
+    """How many it says it has; 0 where it is damaged."""
+    try:
+        with Image.open(io.BytesIO(data), formats=[Format.WEBP]) as image:
+            return image.width * image.height
+    except Exception:  # noqa: BLE001  (whatever it is, whoever decodes it will meet it again)
+        return 0
+
+
 @dataclass(frozen=True, slots=True)
 class Raster:
     """8-bit sRGB as stored."""

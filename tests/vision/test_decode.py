@@ -425,6 +425,26 @@ def test_the_death_of_the_decoder_is_the_photos_fault(script: str, monkeypatch: 
     assert refusal(encoded(picture(), "BMP")).reason is Reason.DAMAGED_IMAGE
 
 
+@pytest.mark.parametrize("turned", [1, 6])
+def test_a_large_webp_is_decoded_apart_and_comes_out_alike(turned: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its decoder lets no other thread run while it copies what it has."""
+    half = noise().convert("RGBA")
+    half.putalpha(Image.linear_gradient("L").resize(half.size))
+    exif = Image.Exif()
+    exif[0x0112] = turned
+    data = encoded(half, "WEBP", lossless=True, exif=exif)
+    here = decode(data)
+    with monkeypatch.context() as patch:
+        patch.setattr(decode_module, "WEBP_HERE_PIXELS", 300 * 240 - 1)
+        apart = decode(data)
+        assert refusal(data[:-10]).reason is Reason.DAMAGED_IMAGE
+        assert refusal(data[:30]).reason is Reason.DAMAGED_IMAGE
+        child_that(STARTED + "raise SystemExit(1)", patch)
+        assert refusal(data).details == {"format": "WEBP", "decoder": "died"}
+    assert np.array_equal(apart.rgb, here.rgb)
+    assert (apart.format, apart.exif_orientation) == (here.format, here.exif_orientation) == ("WEBP", turned)
+
+
 def test_a_decoder_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     child_that(STARTED + "time.sleep(60)", monkeypatch)
     monkeypatch.setattr(decode_module, "CHILD_TIMEOUT_S", 0.5)
