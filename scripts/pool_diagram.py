@@ -29,7 +29,10 @@ BY_CALLS = {passive.Meaning.AUTH: Cause.AUTH, passive.Meaning.FAILED: Cause.PASS
 """Causes that calls bring about, and not the worker's own word."""
 BY_TIME = {
     passive.Meaning.SLOW: "`DEADLINE_EXCEEDED` after a full attempt's time, with progress reported after a share of"
-    f" {config.PROGRESS_SHARE:g} of it; or more than {config.LATE_S:g} s after its time",
+    f" {config.PROGRESS_SHARE:g} of it; or more than {config.LATE_S:g} s after its time, or its time ended in a"
+    " standstill of the edge",
+    passive.Meaning.SLEPT: "`UNAVAILABLE` without a word of the worker's, the first one on it within"
+    f" {config.WAKING_S:g} s after the edge itself stood still for more than {config.SLEPT_S:g} s",
     passive.Meaning.OUT_OF_TIME: "`DEADLINE_EXCEEDED` after a time shorter than a full attempt's",
 }
 """What `passive.meaning_of` tells apart by time and progress, not by code and reason."""
@@ -150,7 +153,8 @@ def ends() -> str:
 
 def ended_with(code: events.Code) -> str:
     """A code, as a cell has it."""
-    return f"`{code}` (unless as below)" if code is events.Code.DEADLINE_EXCEEDED else f"`{code}`"
+    unless = code in {events.Code.DEADLINE_EXCEEDED, events.Code.UNAVAILABLE}
+    return f"`{code}` (unless as below)" if unless else f"`{code}`"
 
 
 def settings() -> str:

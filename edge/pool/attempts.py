@@ -18,6 +18,7 @@ from edge.pool.leases import Lease, Leases
 from edge.pool.outbox import Outbox
 from edge.pool.passive import Harm, Meaning, cause_of, harm_of, is_gone, meaning_of, proves_slot_free
 from edge.pool.requests import Requests
+from edge.pool.sleep import Sleep
 
 _FAILURES = frozenset({Meaning.FAILED, Meaning.AUTH, Meaning.TOOK_ITSELF_OUT})
 """What is no failure when the worker drains."""
@@ -34,6 +35,7 @@ class Attempts:
         leases: Leases,
         blame: Blame,
         brake: Brake,
+        sleep: Sleep,
         outbox: Outbox,
         agenda: Agenda,
         chance: random.Random,
@@ -43,6 +45,7 @@ class Attempts:
         self._leases = leases
         self._blame = blame
         self._brake = brake
+        self._sleep = sleep
         self._outbox = outbox
         self._agenda = agenda
         self._chance = chance
@@ -157,7 +160,8 @@ class Attempts:
             expired=took_s >= min(fixed.EXPIRED_SHARE * gave_s, gave_s - fixed.EXPIRED_SLACK_S),
             full_time=request.full_time,
             moved=request.progressed_s >= request.began_s + fixed.PROGRESS_SHARE * gave_s,
-            late=took_s > gave_s + fixed.LATE_S,
+            late=took_s > gave_s + fixed.LATE_S or self._sleep.covers(request.began_s + gave_s),
+            slept=is_gone(event.code, event.reason) and self._sleep.forgives(request.endpoint, event.now_s),
         )
 
     def _pardon(self, request: Request, now_s: float, *, spared: bool) -> None:
@@ -187,6 +191,8 @@ class Attempts:
             endpoint.told_down(now_s, cause_of(event.reason), evidence)
         elif meaning is Meaning.DRAINING:
             endpoint.refused(now_s, began_s=request.began_s, cause=ev.Cause.DRAINING, evidence=evidence)
+        elif meaning is Meaning.SLEPT:
+            self._fleet.connection_lost(ev.ConnectionLost(now_s, endpoint.target))  # it may have gone meanwhile
         elif meaning is Meaning.BUSY:
             wait_s = fixed.BUSY_WAIT_S if event.retry_after_s is None else event.retry_after_s
             wait_s = min(max(wait_s, fixed.BUSY_WAIT_MIN_S), fixed.BUSY_WAIT_MAX_S)
@@ -204,7 +210,7 @@ class Attempts:
             requests.fail(request, "WORKER_FAILED", now_s)
         elif meaning is Meaning.BUSY:
             requests.admission.put_back(request, now_s, afresh=False)
-        elif meaning is Meaning.DRAINING:
+        elif meaning in {Meaning.DRAINING, Meaning.SLEPT}:
             requests.admission.put_back(request, now_s, afresh=True)
         else:
             self._retry(request, meaning, event)

@@ -10,6 +10,8 @@ from typing import Annotated, get_args, get_type_hints
 
 from annotated_types import Ge, Gt, Le
 
+from hairmesh.wire import PING_TIMEOUT_MS
+
 NAME_PREFIX = "dns:///"
 """Begins a worker that is a name with any number of addresses behind it, instead of one address."""
 
@@ -254,6 +256,11 @@ last attempt of a request may be next to nothing.
 """
 LATE_S = 2.0
 """An attempt that comes back so long after its time says nothing of its worker: the edge itself stood still, in s."""
+SLEPT_S = PING_TIMEOUT_MS / 1000 - 1.0
+"""The edge's process stood still for longer: its connections may be lost by that, in s. Workers close one on which a
+ping is not answered in time; it may have been sent a moment before, and the standstill is not measured to the ms."""
+WAKING_S = PING_TIMEOUT_MS / 1000 + SIMULTANEOUS_S
+"""How long after that such a loss may show, in s: when the edge's own next ping is not answered, at the latest."""
 PROGRESS_SHARE = 0.5
 """An attempt that ran out of its time was moving if something moved after this share of it: a worker that enters a
 stage and hangs there must not pass for one that works."""

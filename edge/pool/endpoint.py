@@ -113,6 +113,10 @@ PROBE_CAUSES: Mapping[ProbeResult, Cause] = {
 """Cause of a worker taken out by bad probes."""
 
 
+NO_ANSWER = frozenset({ProbeResult.UNREACHABLE, ProbeResult.TIMEOUT, ProbeResult.ERROR})
+"""What a probe may find that has not heard the worker itself."""
+
+
 class IllegalTransitionError(RuntimeError):
     """A trigger that cannot come in this state: a fault of the pool itself."""
 
@@ -243,11 +247,14 @@ class Endpoint:
         self._overtaken = self._old_password = False
         self._confirming, self.connection_lost = self.connection_lost, False
 
-    def probe_ended(self, now_s: float, result: ProbeResult, evidence: str) -> None:
-        """Count one active check and let the thresholds decide."""
+    def probe_ended(self, now_s: float, result: ProbeResult, evidence: str, *, slept: bool = False) -> None:
+        """Count one active check and let the thresholds decide. `slept`: this process stood still while it ran, so
+        that no answer says nothing.
+        """
         self.probing = False
         self.last_probe = Probed(now_s, result, evidence)
         outdated = self._overtaken if result is ProbeResult.GOOD else self._old_password and result is ProbeResult.AUTH
+        outdated |= slept and result in NO_ANSWER
         if outdated:
             return  # the next one decides
         cooling = self.cooldown_left_s(now_s) > 0

@@ -102,6 +102,15 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
+class Woke:
+    """This process stood still for longer than `SLEPT_S`: comes before anything that was heard since."""
+
+    now_s: float
+    slept_s: float
+    """For how long, at least."""
+
+
+@dataclass(frozen=True, slots=True)
 class Submitted:
     """A client wants a call."""
 
@@ -240,6 +249,7 @@ Event = (
     | Configured
     | PasswordChanged
     | Tick
+    | Woke
     | Submitted
     | CallProgressed
     | CallEnded

@@ -18,6 +18,7 @@ from edge.pool.leases import Leases
 from edge.pool.outbox import Outbox
 from edge.pool.picker import Ranks
 from edge.pool.poison import Break
+from edge.pool.sleep import Sleep
 
 Standing = tuple[State, ev.Cause | None]
 
@@ -38,6 +39,7 @@ class Fleet:
         outbox: Outbox,
         agenda: Agenda,
         leases: Leases,
+        sleep: Sleep,
     ) -> None:
         self.health: HealthCheckConfig = config.health
         self.ranks = Ranks()
@@ -48,6 +50,7 @@ class Fleet:
         self._outbox = outbox
         self._agenda = agenda
         self._leases = leases
+        self._sleep = sleep
         self._turns = 0
         self._leaving: set[str] = set()
         self._back_s = -math.inf
@@ -188,7 +191,8 @@ class Fleet:
             evidence = f"no status says whether {lease.call_id} still holds its slot"
             event = replace(event, result=ev.ProbeResult.ERROR, evidence=evidence)
         before, were_bad = endpoint.standing, endpoint.probes_bad
-        endpoint.probe_ended(now_s, event.result, event.evidence)
+        slept = endpoint.probing_since_s <= self._sleep.woke_s
+        endpoint.probe_ended(now_s, event.result, event.evidence, slept=slept)
         self.note_change(endpoint, before, now_s)
         cooldown_left_s = endpoint.cooldown_left_s(now_s)
         if cooldown_left_s > 0 and endpoint.probes_bad is not were_bad:

@@ -3,7 +3,8 @@
 Each handler changes state; after every event waiting requests get free workers. What belongs together stands in one
 module each: who is of the pool (`roster`), how each endpoint stands (`fleet`, `endpoint`), requests and their patience
 (`requests`, `admission`), who gets which worker (`dispatch`, `picker`, `leases`), what an attempt's end means
-(`attempts`, `passive`), whose fault it was (`blame`, `poison`, `clients`), and what is everybody's (`brake`).
+(`attempts`, `passive`), whose fault it was (`blame`, `poison`, `clients`), what is everybody's (`brake`), and what is
+our own (`sleep`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from edge.pool.leases import Leases
 from edge.pool.outbox import Outbox
 from edge.pool.requests import Requests
 from edge.pool.roster import Roster
+from edge.pool.sleep import Sleep
 from edge.pool.snapshot import EndpointSnapshot, PoolSnapshot
 
 
@@ -45,8 +47,11 @@ class Pool:
         outbox = self._outbox = Outbox()
         agenda = self._agenda = Agenda(outbox)
         leases = self._leases = Leases()
+        sleep = self._sleep = Sleep()
         begin_with = config.targets() if targets is None else targets
-        fleet = self._fleet = Fleet(config, begin_with, chance=chance, outbox=outbox, agenda=agenda, leases=leases)
+        fleet = self._fleet = Fleet(
+            config, begin_with, chance=chance, outbox=outbox, agenda=agenda, leases=leases, sleep=sleep
+        )
         requests = self._requests = Requests(config.dispatch, fleet=fleet, outbox=outbox, agenda=agenda)
         blame = self._blame = Blame(outbox)
         brake = self._brake = Brake(fleet=fleet, outbox=outbox, agenda=agenda)
@@ -58,6 +63,7 @@ class Pool:
             leases=leases,
             blame=blame,
             brake=brake,
+            sleep=sleep,
             outbox=outbox,
             agenda=agenda,
             chance=chance,
@@ -71,6 +77,7 @@ class Pool:
             ev.Configured: self._on_configured,
             ev.PasswordChanged: self._on_password_changed,
             ev.Tick: lambda event: agenda.woken(event.now_s),
+            ev.Woke: self._on_woke,
             ev.Submitted: self._on_submitted,
             ev.CallProgressed: self._attempts.progressed,
             ev.CallEnded: self._attempts.ended,
@@ -155,6 +162,10 @@ class Pool:
         return sum(e.online and "growth" in e.capabilities for e in self._fleet.by_target.values())
 
     # Events that concern several parts
+
+    def _on_woke(self, event: ev.Woke) -> None:
+        self._sleep.over(event)
+        self._outbox.add(ev.Log("warning", "edge_slept", {"slept_s": round(event.slept_s, 3)}))
 
     def _on_submitted(self, event: ev.Submitted) -> None:
         request = self._requests.submitted(event)

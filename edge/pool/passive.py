@@ -29,6 +29,8 @@ class Meaning(Enum):
     SLOW = auto()
     """Ran out of a full attempt's time while it moved, or while this machine stood still: no strike, tried again
     elsewhere."""
+    SLEPT = auto()
+    """Lost its connection while this machine stood still: no strike, back to the queue, not counted as a retry."""
     OUT_OF_TIME = auto()
     """The request's own time is over before a full attempt's: no strike, nothing left to retry with."""
 
@@ -106,15 +108,25 @@ def cause_of(word: str) -> Cause:
 
 
 def meaning_of(
-    code: Code, reason: str, *, expired: bool, full_time: bool, moved: bool = False, late: bool = False
+    code: Code,
+    reason: str,
+    *,
+    expired: bool,
+    full_time: bool,
+    moved: bool = False,
+    late: bool = False,
+    slept: bool = False,
 ) -> Meaning:
     """What the end of an attempt means.
 
     `reason` is the worker's own, or empty. `expired`: the attempt's time was over; a worker that says so before has
     failed. `full_time`: that was all the time that one may take, so that running out of it is the worker's doing and
     not that of an impatient client. `moved`: progress was reported late in the attempt, so that it was slow and not
-    stuck. `late`: it ended long after its time, so that the edge itself stood still.
+    stuck. `late`: it ended long after its time, or its time ended while the edge itself stood still. `slept`: its
+    connection was lost by that.
     """
+    if slept and is_gone(code, reason):
+        return Meaning.SLEPT
     if code is Code.DEADLINE_EXCEEDED and expired and not full_time:
         return Meaning.OUT_OF_TIME
     if code is Code.DEADLINE_EXCEEDED and expired and (moved or late):

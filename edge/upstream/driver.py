@@ -30,6 +30,7 @@ from edge.upstream.contact import Contact
 from edge.upstream.desk import Desk
 from edge.upstream.failure import failure
 from edge.upstream.fingerprints import Fingerprints
+from edge.upstream.heart import Heart
 from edge.upstream.home import Home
 from edge.upstream.passwords import Passwords
 from edge.upstream.refusal import Refusal
@@ -80,6 +81,7 @@ class Driver:
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls = 0
         self._alarm: asyncio.TimerHandle | None = None
+        self._heart = Heart(lambda now_s, slept_s: self._feed(ev.Woke(now_s, slept_s)))
         self._unprobed: set[str] = set()
         """Endpoints, and names, whose first answer is awaited."""
         self._first_round = asyncio.Event()
@@ -100,6 +102,7 @@ class Driver:
         self._home.settle()
         names = [worker for worker in self._config.workers if worker.startswith(NAME_PREFIX)]
         self._unprobed.update(names)
+        self._heart.beat()
         self._feed(ev.Started(time.monotonic()))
         with contextlib.suppress(TimeoutError):  # whoever has not answered by then is named in the log
             async with asyncio.timeout(self._config.health.timeout_seconds):
@@ -141,6 +144,7 @@ class Driver:
         """
         self._closed = True
         self._first_round.set()
+        self._heart.stop()
         if self._alarm is not None:
             self._alarm.cancel()
         for call_id, desk in self._desks.items():
@@ -278,6 +282,7 @@ class Driver:
         """The only way into the pool, and out of it. What there is to say comes last: nothing waits for words."""
         if self._closed:
             return
+        self._heart.look(event.now_s)
         lines: list[ev.Log] = []
         for decision in self._pool.handle(event):
             if isinstance(decision, (ev.Start, ev.Finish, ev.Fail)):

@@ -53,6 +53,10 @@ class Checks:
         """The worker that the event now handled speaks against."""
         self._before: tuple[str, Heard] | None = None
         """That worker as it was."""
+        self._slept_s = self._woke_s = -math.inf
+        """Beginning and end of the edge's last standstill."""
+        self._forgiven: set[str] = set()
+        """Workers that lost a call by it."""
         self._broken_by: dict[str, set[str]] = {}
         """By input: the workers that failed on it."""
 
@@ -67,6 +71,9 @@ class Checks:
         if not isinstance(event, ev.CallEnded):
             self._blamed, self._before = "", None
         match event:
+            case ev.Woke():
+                self._slept_s, self._woke_s = now_s - event.slept_s, now_s
+                self._forgiven.clear()
             case ev.CallProgressed(_, call_id) if call_id in self._edge.open:
                 self._edge.open[call_id].moved_s = now_s
             case ev.StatusTold(endpoint=target) if target in self.heard:
@@ -76,7 +83,9 @@ class Checks:
             case ev.HealthTold(_, target, serving) if target in self.heard and not serving:
                 self.heard[target].bad_news(now_s, "Watch")
             case ev.ProbeEnded(_, target, result) if target in self.heard:
-                self.heard[target].probe_ended(now_s, result)
+                unheard = result not in {ev.ProbeResult.GOOD, ev.ProbeResult.NOT_SERVING, ev.ProbeResult.AUTH}
+                if not (unheard and self.heard[target].probed_s <= self._woke_s):
+                    self.heard[target].probe_ended(now_s, result)
             case ev.ConnectionLost(_, target) if target in self.heard:
                 self.heard[target].lost = True
             case ev.StatusLost(_, target) if target in self.heard:
@@ -123,12 +132,17 @@ class Checks:
 
     def probed(self, target: str) -> None:
         """A probe is sent."""
-        self.heard[target].probe_began()
+        self.heard[target].probe_began(self._clock.now_s)
 
     def submitted(self, client: Client) -> None:
         """A request arrives."""
         client.known = self._edge.pool.minds_inputs or self._poisons.condemned(client.input_key, self._clock.now_s)
         self._budget.submitted()
+
+    def forgives(self, target: str, code: ev.Code, reason: str) -> bool:
+        """Whether a call that ends so on `target` lost its connection by a standstill of the edge."""
+        lost = code is ev.Code.UNAVAILABLE and not reason and target not in self._forgiven
+        return lost and self._clock.now_s <= self._woke_s + fixed.WAKING_S
 
     def ended(self, client: Client, target: str, code: ev.Code, reason: str, *, poisoned: bool) -> None:
         """An attempt ended. `poisoned`: by what its input did to the worker."""
@@ -143,9 +157,13 @@ class Checks:
         if code is ev.Code.DEADLINE_EXCEEDED:
             took_s, gave_s = now_s - began_s, client.attempt_s
             moved, late = client.moved_s >= began_s + fixed.PROGRESS_SHARE * gave_s, took_s > gave_s + fixed.LATE_S
+            late |= self._slept_s <= began_s + gave_s <= self._woke_s
             least_s = min(fixed.EXPIRED_SHARE * gave_s, gave_s - fixed.EXPIRED_SLACK_S)
             expired = took_s >= least_s  # else the worker says so of its own accord
             strikes = not expired or (self._full_time[client.call_id] and not moved and not late)
+        if self.forgives(target, code, reason):
+            self._forgiven.add(target)
+            heard.lost, strikes = True, False
         self._blamed = target if strikes or own_word or drains else ""
         passed_on = code in {ev.Code.FAILED_PRECONDITION, ev.Code.INVALID_ARGUMENT} and reason != ""
         self._ended_ok[client.call_id] = code is ev.Code.OK or passed_on

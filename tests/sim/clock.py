@@ -27,8 +27,6 @@ class Clock:
 
     def __init__(self, ties: Ties = Ties.FIRST, seed: int = 0) -> None:
         self.now_s = 0.0
-        self.jumped_s = -1.0
-        """When it last stood still for everybody, and went on."""
         self._agenda: list[tuple[float, float, int, Act]] = []
         self._order = itertools.count()
         self._ties = ties
@@ -61,4 +59,3 @@ class Clock:
     def jump(self, by_s: float) -> None:
         """The machine with everything on it is suspended for `by_s`: what was due meanwhile comes late."""
         self.now_s = round(self.now_s + by_s, 6)
-        self.jumped_s = self.now_s

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from edge.pool import config as fixed
 from edge.pool import events as ev
 from edge.pool.config import PoolConfig
 from edge.pool.endpoint import Endpoint, State
 from edge.pool.manager import Pool
 from tests.sim.checks import Checks
-from tests.sim.clock import Clock
+from tests.sim.clock import Act, Clock
 from tests.sim.link import Link, Rpc
 from tests.sim.worker import PASSWORD
 
@@ -80,6 +81,13 @@ class SimEdge:
         self.log: list[tuple[float, ev.Log]] = []
         self.probes: list[tuple[float, str]] = []
         self.cut_off = False
+        self.asleep = 0
+        """Reasons for which its process stands still."""
+        self._since_s = 0.0
+        self.woke_s = -1.0
+        """When it last went on after a standstill."""
+        self._unheard: list[Act] = []
+        """What happened meanwhile."""
         self.checks = Checks(self)
         self._alarm = 0
 
@@ -102,15 +110,32 @@ class SimEdge:
         number, now_s = len(self.clients) + 1, self.clock.now_s
         client = Client(f"{self.edge_id}-{number}", slow, number, now_s, timeout_s, capability, input_key, client_key)
         client.size_bytes = size_bytes
-        client.waits_since_s = now_s
-        self.clients[client.call_id] = self.open[client.call_id] = client
-        self.checks.submitted(client)
-        known_key = input_key if self.pool.minds_inputs else ""  # as the shell: it hashes only while that matters
-        self.feed(ev.Submitted(now_s, client.call_id, slow, timeout_s, size_bytes, capability, known_key, client_key))
+        self.clients[client.call_id] = client
+        self._when_awake(partial(self._submitted, client))
         return client
+
+    def _submitted(self, client: Client) -> None:
+        client.submitted_s = client.waits_since_s = now_s = self.clock.now_s
+        self.open[client.call_id] = client
+        self.checks.submitted(client)
+        self.feed(
+            ev.Submitted(
+                now_s,
+                client.call_id,
+                client.slow,
+                client.timeout_s,
+                client.size_bytes,
+                client.capability,
+                client.input_key if self.pool.minds_inputs else "",  # as the shell: it hashes only while that matters
+                client.client_key,
+            )
+        )
 
     def leave(self, client: Client) -> None:
         """Its client goes away; the shell cancels its RPC."""
+        self._when_awake(partial(self._left, client))
+
+    def _left(self, client: Client) -> None:
         if client.call_id not in self.open:
             return
         del self.open[client.call_id]
@@ -130,11 +155,17 @@ class SimEdge:
 
     def configure(self, config: PoolConfig) -> None:
         """Another configuration is live."""
+        self._when_awake(partial(self._configured, config))
+
+    def _configured(self, config: PoolConfig) -> None:
         self.config = config
         self.feed(ev.Configured(self.clock.now_s, config, config.targets()))
 
     def change_password(self, password: str) -> None:
         """The configuration has another password; the one before is tried as well."""
+        self._when_awake(partial(self._password_changed, password))
+
+    def _password_changed(self, password: str) -> None:
         self.tokens[:] = [password, *self.tokens[:1]]
         self.feed(ev.PasswordChanged(self.clock.now_s))
 
@@ -144,6 +175,43 @@ class SimEdge:
             self.cut_off = on
             for link in list(self.links.values()):  # what arrives may close some
                 (link.block if on else link.unblock)()
+
+    def sleep(self) -> None:
+        """Its process stands still, and nothing else does."""
+        self.asleep += 1
+        if self.asleep == 1:
+            self._since_s = self.clock.now_s
+            for link in self.links.values():
+                link.hush()
+
+    def wake(self, *, sockets_first: bool) -> None:
+        """It goes on. `sockets_first`: what became of its connections is heard before what else has happened."""
+        self.asleep -= 1
+        if self.asleep:
+            return
+        slept_s, links = self.clock.now_s - self._since_s, list(self.links.values())
+        self.slept(slept_s)
+        unheard, self._unheard = self._unheard, []
+        acts: list[Act] = [partial(link.speak, slept_s=slept_s) for link in links]
+        for act in [*acts, *unheard] if sockets_first else [*unheard, *acts]:
+            act()
+
+    def slept(self, slept_s: float) -> None:
+        """It stood still for so long, with or without everybody else."""
+        self.woke_s = self.clock.now_s
+        if slept_s > fixed.SLEPT_S:
+            self.feed(ev.Woke(self.clock.now_s, slept_s))
+
+    def _when_awake(self, act: Act) -> None:
+        """Now, or when it goes on."""
+        if self.asleep:
+            self._unheard.append(act)
+        else:
+            act()
+
+    def _hear(self, event: ev.Event) -> None:
+        """What streams tell."""
+        self._when_awake(lambda: self.feed(replace(event, now_s=self.clock.now_s)))
 
     def feed(self, event: ev.Event) -> None:
         """Into the pool, and out of it."""
@@ -177,7 +245,8 @@ class SimEdge:
                 self.probes.append((self.clock.now_s, target))
                 self.checks.probed(target)
                 timeout_s = self.config.health.timeout_seconds
-                self.links[target].probe(timeout_s, partial(self._probed, self.links[target]))
+                link = self.links[target]
+                link.probe(timeout_s, lambda *found: self._when_awake(lambda: self._probed(link, *found)))
             case ev.AskStatus(target):
                 self.links[target].ask_status()
             case ev.Wake(at_s):
@@ -188,7 +257,7 @@ class SimEdge:
 
     def _open(self, target: str) -> None:
         worker = self.world.worker(target)
-        link = Link(self.clock, worker, self.feed, latency_s=self.world.latency_s, tokens=self.tokens)
+        link = Link(self.clock, worker, self._hear, latency_s=self.world.latency_s, tokens=self.tokens)
         self.links[target] = link
         self.checks.opened(target)
         if self.cut_off:
@@ -206,7 +275,7 @@ class SimEdge:
             if alarm == self._alarm:
                 self.feed(ev.Tick(self.clock.now_s))
 
-        self.clock.at(at_s, ring)
+        self.clock.at(at_s, lambda: self._when_awake(ring))
 
     def _start_call(self, start: ev.Start) -> None:
         client, link = self.clients[start.call_id], self.links[start.endpoint]
@@ -219,8 +288,8 @@ class SimEdge:
             client.call_id,
             slow=client.slow,
             input_key=client.input_key,
-            done=partial(self._ended, client, attempt),
-            on_progress=partial(self._progressed, client, attempt),
+            done=lambda *end: self._when_awake(lambda: self._ended(client, attempt, *end)),
+            on_progress=lambda: self._when_awake(lambda: self._progressed(client, attempt)),
         )
         link.call(client.rpc, start.timeout_s)
 
@@ -233,6 +302,7 @@ class SimEdge:
             return
         target = client.running_on
         excused = reason == "DRAINING" or code in {ev.Code.OK, ev.Code.RESOURCE_EXHAUSTED}
+        excused |= self.checks.forgives(target, code, reason)
         if not excused and self.state(target) != State.DRAINING:
             client.failed_on.add(target)
         poisoned = client.rpc is not None and client.rpc.poisoned

@@ -206,6 +206,15 @@ def _storm(world: World, fault: Fault) -> None:
         edge.leave(client)
 
 
+def _suspend(world: World, fault: Fault) -> None:
+    """The machine with everything on it."""
+    slept_s = 30 * fault.amount
+    world.clock.jump(slept_s)
+    for edge in world.edges:
+        if not edge.asleep:
+            edge.slept(slept_s)
+
+
 def _others(world: World, fault: Fault) -> None:
     """Calls of an edge that is not simulated."""
     until_s = world.now_s + fault.lasts_s
@@ -251,7 +260,11 @@ FAULTS: Mapping[str, Kind] = {
     "rolling restart": Kind(_roll, _nothing),
     "cancel storm": Kind(_storm, _nothing),
     "others": Kind(_others, _nothing),
-    "suspended": Kind(lambda world, fault: world.clock.jump(30 * fault.amount), _nothing),
+    "suspended": Kind(_suspend, _nothing),
+    "edge asleep": Kind(
+        lambda world, fault: world.edges[fault.edge].sleep(),
+        lambda world, fault: world.edges[fault.edge].wake(sockets_first=fault.amount < 0.5),
+    ),
 }
 """Every kind of trouble but poison inputs, which are a load."""
 
@@ -273,6 +286,8 @@ def all_over(world: World, config: PoolConfig) -> None:
         worker.accepts |= {edge.tokens[0] for edge in world.edges}
         worker.can(frozenset({"growth"}))
     for edge in world.edges:
+        while edge.asleep:
+            edge.wake(sockets_first=True)
         edge.partition(on=False)
         if edge.config != config:
             edge.configure(config)

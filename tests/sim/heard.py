@@ -44,6 +44,8 @@ class Heard:
     bad: int = 0
     bad_s: float = -math.inf
     """When it last took itself out."""
+    probed_s: float = -math.inf
+    """When the last probe began."""
     overtaken: bool = False
     """Bad news came while the running probe was on its way."""
     old_password: bool = False
@@ -103,8 +105,9 @@ class Heard:
         """The pool has it back."""
         self.ejected = False
 
-    def probe_began(self) -> None:
+    def probe_began(self, now_s: float) -> None:
         """A probe is on its way."""
+        self.probed_s = now_s
         self.overtaken = self.old_password = False
         self.confirming, self.lost = self.lost, False
 

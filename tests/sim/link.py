@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 PING_S = 10.0
 """A peer that says nothing for so long is taken for gone (`hairmesh.wire`: ping interval and timeout)."""
+GIVEN_UP_S = 5.0
+"""An edge that stands still for so long has not answered its workers' pings: they have closed its connections."""
 CONNECT_TIMEOUT_S = 2.0
 REOPEN_S = 0.2
 REOPEN_MAX_S = 2.0
@@ -184,14 +186,29 @@ class Link:
         """Nothing goes through, and nobody is told."""
         self._blocked += 1
         if self._blocked == 1:
-            self._blocks += 1
-            block = self._blocks
+            self._ping()
 
-            def pinged() -> None:
-                if self._blocked and block == self._blocks:
-                    self.break_()
+    def _ping(self) -> None:
+        self._blocks += 1
+        block = self._blocks
 
-            self.clock.after(PING_S, pinged)
+        def pinged() -> None:
+            if self._blocked and block == self._blocks:
+                self.break_()
+
+        self.clock.after(PING_S, pinged)
+
+    def hush(self) -> None:
+        """Its edge stands still: nothing goes through, and it pings nobody."""
+        self._blocked += 1
+
+    def speak(self, *, slept_s: float) -> None:
+        """Its edge goes on, and finds what its worker has made of the silence."""
+        if slept_s > GIVEN_UP_S:
+            self.break_()
+        self.unblock()
+        if self._blocked:
+            self._ping()
 
     def unblock(self) -> None:
         """What was under way arrives, if the connection still stands."""

@@ -27,6 +27,7 @@ from edge.pool.leases import Leases
 from edge.pool.picker import Ranks
 from edge.pool.poison import PoisonMemory
 from edge.pool.requests import Requests
+from edge.pool.sleep import Sleep
 from hairmesh.wire import WorkerReason
 
 Patch = pytest.MonkeyPatch
@@ -122,9 +123,9 @@ def _free_later(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _one_is_enough(original: Callable[..., None]) -> Callable[..., None]:
-    def probe_ended(self: Endpoint, now_s: float, result: ev.ProbeResult, evidence: str) -> None:
+    def probe_ended(self: Endpoint, *args: Any, **options: Any) -> None:
         self.bad_probes = self.health.unhealthy_threshold
-        original(self, now_s, result, evidence)
+        original(self, *args, **options)
 
     return probe_ended
 
@@ -364,6 +365,24 @@ MUTATIONS = (
         frozenset({"busy"}),
         ("slow",),
         _around(Admission, "_waits", _impatient),
+    ),
+    Mutation(
+        "a connection lost over a standstill of ours is no strike",
+        frozenset({"needless"}),
+        ("edge asleep",),
+        _method(Sleep, "forgives", lambda *_: False),
+    ),
+    Mutation(
+        "only a standstill excuses a lost connection",
+        frozenset({"cooldown", "monitor"}),
+        ("edge asleep", "crash", "line flaps"),
+        _method(Sleep, "forgives", lambda *_: True),
+    ),
+    Mutation(
+        "a probe that we slept through says nothing",
+        frozenset({"needless"}),
+        ("edge asleep",),
+        lambda patch: patch.setattr(endpoints, "NO_ANSWER", frozenset()),
     ),
     Mutation("what is over is forgotten", frozenset({"memory"}), (), _around(Requests, "finish", _keeps_all)),
 )

@@ -25,14 +25,14 @@ def check_time(edge: SimEdge, client: Client, start: ev.Start, call: str) -> Non
 
 def check_patience(edge: SimEdge, client: Client, answer: str, *, measured: bool) -> None:
     """A request is to be answered: not too late, and BUSY not too early. `measured`: that it would wait in vain."""
-    now_s, jumped_s, dispatch = edge.clock.now_s, edge.clock.jumped_s, edge.config.dispatch
+    now_s, woke_s, dispatch = edge.clock.now_s, edge.woke_s, edge.config.dispatch
     call = f"{client.call_id}: {answer}"
-    at_s = max(_deadline_s(edge, client), jumped_s)
+    at_s = max(_deadline_s(edge, client), woke_s)
     require(edge, now_s <= at_s + SLACK_S, "patience", f"{call} after its deadline")
     longest_s = dispatch.max_queue_wait_seconds + dispatch.queue_wait_seconds
     waited_s = max(client.waits_since_s + longest_s, client.ended_s)
-    if jumped_s > client.waits_since_s:  # whoever was to be let in meanwhile is let in now
-        waited_s = max(waited_s, jumped_s + dispatch.queue_wait_seconds)
+    if woke_s > client.waits_since_s:  # whoever was to be let in meanwhile is let in now
+        waited_s = max(waited_s, woke_s + dispatch.queue_wait_seconds)
     require(edge, now_s <= waited_s + SLACK_S, "patience", f"{call} after too long a wait")
     if answer == "BUSY" and not measured:
         _check_busy(edge, client, call)

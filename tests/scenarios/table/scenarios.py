@@ -353,6 +353,8 @@ ROWS = (
             f"{CHECKS}test_suspended_machine_does_not_age_the_evidence",
             f"{WATCHDOG_TESTS}test_scenario_32_a_suspended_machine_is_no_stall",
             "tests/scenarios/test_suspension.py::test_32_half_a_minute_of_sleep_ends_no_call_and_takes_nobody_out",
+            "tests/scenarios/test_suspension.py::"
+            "test_32_the_edge_alone_sleeps_and_nobody_is_out_for_the_connections_it_lost",
         ),
     ),
     Row(
