@@ -138,6 +138,31 @@ def _text_bomb(luck: random.Random, mark: bytes) -> bytes:
     return _png(256, 256, zeros=33 * 256, more=_png_chunk(b"zTXt", text)) + mark
 
 
+def _profile_bomb(luck: random.Random, mark: bytes) -> bytes:
+    """A MB of profile after profile, each of them a thousandth of what it is when it is unpacked."""
+    profile = _png_chunk(b"iCCP", b"x\0\0" + _zeros(1 << 20))
+    return _png(256, 256, zeros=33 * 256, more=profile * luck.choice((2, 1_500))) + mark
+
+
+def _chunks(luck: random.Random, mark: bytes) -> bytes:
+    kind = luck.choice((b"tEXt", b"IDAT", b"abCd"))
+    return _png(256, 256, zeros=33 * 256, more=_png_chunk(kind, b"") * luck.choice((9_000, 120_000))) + mark
+
+
+@cache
+def _clear(form: str) -> bytes:
+    """6,300 × 6,300 pixels through which the ground is seen: 38 bytes as WebP."""
+    buffer = io.BytesIO()
+    Image.new("RGBA", (6_300, 6_300), (10, 20, 30, 40)).save(
+        buffer, form, **({"lossless": True, "method": 0} if form == "WEBP" else {})
+    )
+    return buffer.getvalue()
+
+
+def _transparency(luck: random.Random, mark: bytes) -> bytes:
+    return _clear(luck.choice(("PNG", "WEBP"))) + mark
+
+
 def _jpeg_of_frames(luck: random.Random, mark: bytes) -> bytes:
     """A JPEG header that says anything about its size, and no more."""
     height, width = luck.choice(((0, 300), (300, 0), (65_535, 65_535), (300, 300), (1, 65_535)))
@@ -145,6 +170,39 @@ def _jpeg_of_frames(luck: random.Random, mark: bytes) -> bytes:
     return (
         b"\xff\xd8\xff\xfe" + struct.pack(">H", 2 + len(mark)) + mark + frame + luck.randbytes(luck.choice((0, 3000)))
     )
+
+
+@cache
+def _plain_jpeg(**options: bool) -> bytes:
+    """6,300 × 6,300 pixels of one grey."""
+    buffer = io.BytesIO()
+    Image.new("L", (6_300, 6_300), 128).save(buffer, "JPEG", **options)
+    return buffer.getvalue()
+
+
+def _note(mark: bytes) -> bytes:
+    return b"\xff\xfe" + struct.pack(">H", 2 + len(mark)) + mark
+
+
+def _jpeg_of_scans(luck: random.Random, mark: bytes) -> bytes:
+    """Up to 1.5 MB of scans of 83 bytes, each of which goes through 39 million pixels again: minutes of work."""
+    whole = _plain_jpeg(progressive=True)
+    scan = whole[whole.rindex(b"\xff\xda") : -2]
+    return whole[:2] + _note(mark) + whole[2:-2] + scan * luck.choice((40, 1_000, 16_000)) + b"\xff\xd9"
+
+
+def _jpeg_of_arithmetic(luck: random.Random, mark: bytes) -> bytes:
+    """Coded so that hardly a byte is needed for any number of pixels."""
+    whole = _plain_jpeg().replace(b"\xff\xc0", b"\xff\xc9", 1)
+    at = whole.index(b"\xff\xda") + 10
+    return whole[:2] + _note(mark) + whole[2:at] + luck.randbytes(luck.choice((0, 500, 300_000))) + b"\xff\xd9"
+
+
+def _jpeg_of_notes(luck: random.Random, mark: bytes) -> bytes:
+    """Segments that decoders put together, one byte after the other."""
+    whole = _plain_jpeg()
+    at = whole.index(b"\xff\xc4")
+    return whole[:at] + (b"\xff\xe1\0\x12Exif\0\0" + bytes(10)) * 70_000 + _note(mark) + whole[at:]
 
 
 def _tiff_of_loops(luck: random.Random, mark: bytes) -> bytes:
@@ -199,6 +257,9 @@ CHEAP: tuple[Make, ...] = (
     _giant_header,
     _bomb,
     _jpeg_of_frames,
+    _jpeg_of_scans,
+    _jpeg_of_arithmetic,
+    _jpeg_of_notes,
     _tiff_of_loops,
     _heif_of_boxes,
     _webp_of_chunks,
@@ -207,5 +268,5 @@ CHEAP: tuple[Make, ...] = (
     _text_inside,
 )
 """Nearly all of them end at the edge."""
-COSTLY: tuple[Make, ...] = (_bomb_within_the_limit, _text_bomb)
+COSTLY: tuple[Make, ...] = (_bomb_within_the_limit, _text_bomb, _profile_bomb, _chunks, _transparency)
 """These a worker has to decode."""
