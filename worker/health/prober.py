@@ -1,23 +1,29 @@
 """Asks the servers a worker relies on, each in a thread of its own that may hang without hanging anything else.
 
-Always over a new connection: a kept one outlives a listener that takes nobody any more.
+Always over a new connection: a kept one outlives a listener that takes nobody any more. One time limit covers a whole
+probe, however many addresses the name has and however slowly the answer comes: results are never further apart than
+`worker.health.deps` waits for one.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import ssl
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from types import MappingProxyType
+from typing import Any
 
+import anyio
 import httpx
 import structlog
+from typing_extensions import override
 
 from hairmesh.trust import authorities
 from worker.health.checks import CheckResult
@@ -33,6 +39,17 @@ log = structlog.stdlib.get_logger("worker.health")
 
 class _BadAnswerError(Exception):
     """It answered, but not as such a server does; the message is the short word for it."""
+
+
+class _OwnLoop(asyncio.SelectorEventLoop):
+    """One thread's own. A loop, since only there one limit covers all of a probe.
+
+    It resolves names in this thread, which may hang: for those of a loop's own pool the interpreter waits at its end.
+    """
+
+    @override
+    async def getaddrinfo(self, host: Any, port: Any, **kinds: Any) -> Any:
+        return socket.getaddrinfo(host, port, **kinds)
 
 
 class DependencyProber:
@@ -67,21 +84,22 @@ class DependencyProber:
 
     def _repeat(self) -> None:
         before_was_bad = False
-        while True:
-            result = self._probe()
-            self._results.append(result)
-            bad = bool(result.problem)
-            retry_s = min(self._thresholds.dep_retry_s, self._period_s)
-            if self._stop.wait(retry_s if bad or before_was_bad else self._period_s):
-                return
-            before_was_bad = bad
+        with asyncio.Runner(loop_factory=_OwnLoop) as runner:
+            while True:
+                result = self._probe(runner)
+                self._results.append(result)
+                bad = bool(result.problem)
+                retry_s = min(self._thresholds.dep_retry_s, self._period_s)
+                if self._stop.wait(retry_s if bad or before_was_bad else self._period_s):
+                    return
+                before_was_bad = bad
 
-    def _probe(self) -> ProbeResult:
+    def _probe(self, runner: asyncio.Runner) -> ProbeResult:
         began = time.monotonic()
         problem, timed_out = "", False
         try:
-            ASK[self._dependency.kind](self._dependency.target, self._thresholds.dep_timeout_s)
-        except (TimeoutError, httpx.TimeoutException):
+            runner.run(self._ask())
+        except TimeoutError:
             problem, timed_out = "no_answer_in_time", True
         except _BadAnswerError as error:
             problem = str(error)
@@ -91,6 +109,10 @@ class DependencyProber:
             log.exception("probe_raised", dependency=self._dependency.name)
             problem = f"probe_raised_{type(error).__name__}"
         return ProbeResult(self._clock(), (time.monotonic() - began) * 1000.0, problem, timed_out)
+
+    async def _ask(self) -> None:
+        async with asyncio.timeout(self._thresholds.dep_timeout_s):
+            await ASK[self._dependency.kind](self._dependency.target)
 
 
 class Dependencies:
@@ -144,27 +166,28 @@ class Dependencies:
         return tuple(check.result() for check in self._checks)
 
 
-def _ask_tcp(target: str, timeout_s: float) -> None:
+async def _ask_tcp(target: str) -> None:
     host, _colon, port = target.rpartition(":")
-    socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
+    async with await anyio.connect_tcp(host.strip("[]"), int(port)):
+        pass
 
 
-def _ask_http(target: str, timeout_s: float) -> None:
-    status, _body = _get(target, "", timeout_s, most_bytes=0)
+async def _ask_http(target: str) -> None:
+    status, _body = await _get(target, "", most_bytes=0)
     if status >= 500:
         raise _BadAnswerError(f"http_{status}")
 
 
-def _ask_comfyui(target: str, timeout_s: float) -> None:
+async def _ask_comfyui(target: str) -> None:
     # Its queue holds whole workflows and may be long: the beginning shows that it is JSON.
-    status, body = _get(target, "/queue", timeout_s, most_bytes=1)
+    status, body = await _get(target, "/queue", most_bytes=1)
     _want_ok(status)
     if not body.startswith(b"{"):
         raise _BadAnswerError("not_comfyui")
 
 
-def _ask_vllm(target: str, timeout_s: float) -> None:
-    status, body = _get(target, "/v1/models", timeout_s, most_bytes=_MOST_BYTES)
+async def _ask_vllm(target: str) -> None:
+    status, body = await _get(target, "/v1/models", most_bytes=_MOST_BYTES)
     _want_ok(status)
     try:
         answer = json.loads(body)
@@ -175,7 +198,7 @@ def _ask_vllm(target: str, timeout_s: float) -> None:
         raise _BadAnswerError("no_model_listed")
 
 
-ASK: Mapping[DependencyKind, Callable[[str, float], None]] = MappingProxyType(
+ASK: Mapping[DependencyKind, Callable[[str], Awaitable[None]]] = MappingProxyType(
     {
         DependencyKind.TCP: _ask_tcp,
         DependencyKind.HTTP: _ask_http,
@@ -183,28 +206,22 @@ ASK: Mapping[DependencyKind, Callable[[str, float], None]] = MappingProxyType(
         DependencyKind.VLLM: _ask_vllm,
     }
 )
-"""How each kind is asked: target and timeout in, an exception when it cannot be relied on."""
+"""How each kind is asked: target in, an exception when it cannot be relied on."""
 
 
-def _get(target: str, path: str, timeout_s: float, *, most_bytes: int) -> tuple[int, bytes]:
-    """Status and the beginning of the body: at least `most_bytes` of it where there are so many.
-
-    Raises `TimeoutError` for an answer that trickles, and what httpx raises.
-    """
+async def _get(target: str, path: str, *, most_bytes: int) -> tuple[int, bytes]:
+    """Status and the beginning of the body: at least `most_bytes` of it where there are so many."""
     base = target.rstrip("/") if "://" in target else f"http://{target}"
-    ends = time.monotonic() + timeout_s
     body = b""
-    with (
-        httpx.Client(trust_env=False, timeout=timeout_s, verify=_tls()) as client,
+    async with (
+        httpx.AsyncClient(trust_env=False, timeout=None, verify=_tls()) as client,  # noqa: S113  (`_ask` limits the whole)
         client.stream("GET", base + path) as response,
     ):
         if most_bytes:
-            for piece in response.iter_bytes():
+            async for piece in response.aiter_bytes():
                 body += piece
                 if len(body) >= most_bytes:
                     break
-                if time.monotonic() > ends:
-                    raise TimeoutError
     return response.status_code, body
 
 
@@ -220,10 +237,16 @@ def _want_ok(status: int) -> None:
 
 
 def _name_of(error: BaseException) -> str:
-    """The name of the operating system's error at the bottom of it, or else the kind of error."""
+    """The name of the operating system's error at the bottom of it, or else the kind of error.
+
+    Of several addresses, each with its own, the first one's.
+    """
+    name = type(error).__name__
     seen: BaseException | None = error
     while seen is not None:
+        if isinstance(seen, ssl.SSLError):
+            return type(seen).__name__  # its number is none of the operating system's
         if isinstance(seen, OSError):
-            return errno_name(seen)
-        seen = seen.__cause__ or seen.__context__
-    return type(error).__name__
+            name = errno_name(seen)
+        seen = seen.exceptions[0] if isinstance(seen, BaseExceptionGroup) else seen.__cause__ or seen.__context__
+    return name

@@ -89,6 +89,18 @@ def test_a_probe_that_hangs_from_the_start_is_seen_and_a_slow_one_is_not_taken_f
     assert beaten(quick, 0.5 + T.dep_timeout_s) is CheckState.PASSING
 
 
+@pytest.mark.parametrize("interval_s", [0.5, 5.0, 10.0, 60.0])
+def test_probes_that_take_all_the_time_they_have_are_never_too_old(interval_s: float) -> None:
+    dependency, ended_s = check(interval_s=interval_s), 0.0
+    for beat in range(2_400):
+        now_s = beat / 4
+        if now_s >= ended_s + interval_s + T.dep_timeout_s:
+            dependency.observe(probe(GOOD, now_s))
+            ended_s = now_s
+        dependency.update(now_s)
+        assert dependency.result().reason == ""
+
+
 def test_a_machine_that_is_always_late_sees_a_probe_that_hangs_all_the_same() -> None:
     dependency = check()
     for beat in range(20):

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import socket
+import socketserver
+import ssl
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
 
 import pytest
+from typing_extensions import override
 
+from hairmesh import certs
 from tests.worker.web import COMFYUI, HTML, VLLM, Web, listening
 from worker.health.checks import CheckResult, CheckState
 from worker.health.deps import DependencyKind
@@ -127,6 +134,111 @@ def test_slow_to_answer_is_not_down_and_never_answering_is() -> None:
             silence = until(decided)
         assert (silence.state, silence.reason) == (CheckState.FAILING, "no_answer_in_time")
         assert silence.evidence["bad_in_a_row"] >= BRIEF.dep_timeouts_to_leave
+
+
+@contextmanager
+def black_holes(*addresses: str) -> Iterator[int]:
+    """A port at which none of `addresses` ever takes a connection, nor refuses one, and which 127.0.0.1 has free."""
+    with ExitStack() as held:
+        port = held.enter_context(closing(socket.create_server((addresses[0], 0), backlog=0))).getsockname()[1]
+        for address in addresses[1:]:
+            held.enter_context(closing(socket.create_server((address, port), backlog=0)))
+        for address in addresses:
+            held.enter_context(closing(socket.create_connection((address, port))))  # the only place in its queue
+        yield port
+
+
+def resolves_to(*addresses: str) -> Callable[..., list[Any]]:
+    """A resolver that gives every name these."""
+
+    def found(_host: object, port: int, *_: object, **__: object) -> list[Any]:
+        kind = (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "")
+        return [(*kind, (address, port)) for address in addresses]
+
+    return found
+
+
+@contextmanager
+def handled_by(handler: type[socketserver.BaseRequestHandler]) -> Iterator[str]:
+    """The address of a server whose every connection is `handler`'s."""
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), handler) as server:
+        serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        serving.start()
+        try:
+            yield f"127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            serving.join()
+
+
+HOLES = tuple(f"127.0.0.{number}" for number in range(2, 42))
+
+
+@pytest.mark.parametrize("kind", list(DependencyKind))
+def test_a_probe_is_good_though_most_addresses_of_the_name_are_black_holes(
+    kind: DependencyKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One after another, each with its own time, would take longer than all the time that there is."""
+    web = Web(VLLM)
+    with black_holes(*HOLES[:3]) as port:
+        web.port = port
+        monkeypatch.setattr(socket, "getaddrinfo", resolves_to(*HOLES[:3], "127.0.0.1"))
+        with listening(web), probed(kind, f"name.example:{port}") as until:
+            result = until(lambda result: "answer_ms" in result.evidence)
+    assert result.state is CheckState.PASSING
+    assert result.evidence["answer_ms"] < QUICK.dep_timeout_s * 1000.0
+
+
+@pytest.mark.parametrize("kind", list(DependencyKind))
+def test_a_probe_has_one_time_limit_however_many_addresses_the_name_has(
+    kind: DependencyKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one_s = Thresholds(dep_timeout_s=1.0)
+    with black_holes(*HOLES) as port:
+        monkeypatch.setattr(socket, "getaddrinfo", resolves_to(*HOLES))
+        with probed(kind, f"name.example:{port}", interval_s=SELDOM_S, thresholds=one_s) as until:
+            result = until(lambda result: "answer_ms" in result.evidence)
+    assert result.evidence["answer_ms"] < len(HOLES) * one_s.dep_timeout_s * 1000.0 / 2
+
+
+def test_a_head_that_never_ends_is_no_answer_in_time() -> None:
+    """Byte after byte, each well within the limit."""
+    gone = threading.Event()
+
+    class Trickles(socketserver.BaseRequestHandler):
+        @override
+        def handle(self) -> None:
+            self.request.sendall(b"HTTP/1.1 200 OK\r\n")
+            with suppress(ConnectionError):
+                while not gone.wait(0.01):
+                    self.request.sendall(b"x: y\r\n")
+
+    with handled_by(Trickles) as address:
+        with probed("comfyui", address, interval_s=SELDOM_S, thresholds=BRIEF) as until:
+            assert until(decided).reason == "no_answer_in_time"
+        gone.set()
+
+
+def test_of_several_addresses_that_refuse_the_reason_is_the_first_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", resolves_to("127.0.0.1", "127.0.0.2"))
+    for kind in DependencyKind:
+        with probed(kind, f"name.example:{free_port()}") as until:
+            assert until(decided).reason == "ECONNREFUSED"
+
+
+def test_a_certificate_of_nobody_we_know_is_named(tmp_path: Path) -> None:
+    certs.write_dev(tmp_path)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tmp_path / "edge.pem", tmp_path / "edge.key")
+
+    class ShakesHands(socketserver.BaseRequestHandler):
+        @override
+        def handle(self) -> None:
+            with suppress(OSError), context.wrap_socket(self.request, server_side=True) as encrypted:
+                encrypted.recv(1)
+
+    with handled_by(ShakesHands) as address, probed("http", f"https://{address}") as until:
+        assert until(decided).reason == "SSLCertVerificationError"
 
 
 def test_a_name_that_resolves_to_nothing_is_a_problem_not_an_end() -> None:
