@@ -21,6 +21,7 @@ from edge.app import create_app
 from edge.exchange import ApiExchanges
 from edge.pool.config import DispatchConfig, PoolConfig
 from edge.settings import parse
+from edge.unread import WithoutUnread
 from edge.upstream.channel import ChannelSecurity
 from edge.upstream.driver import Driver
 from tests.edge.rest import (
@@ -204,8 +205,8 @@ def test_19_no_middleware_stands_between_a_client_that_leaves_and_its_call(tmp_p
     }
     app = create_app(parse(json.dumps(content).encode()), FakeMesh())
     kinds: list[object] = [middleware.cls for middleware in app.user_middleware]
-    assert kinds == [ApiExchanges]
-    assert BaseHTTPMiddleware not in ApiExchanges.__mro__
+    assert kinds == [ApiExchanges, WithoutUnread]
+    assert not {BaseHTTPMiddleware} & {*ApiExchanges.__mro__, *WithoutUnread.__mro__}
 
 
 def slot_of(worker: FakeWorker) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import struct
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -103,5 +104,6 @@ def test_arithmetic_coding_is_not_read(frame: bytes, arithmetic: bytes) -> None:
 
 @given(st.binary(max_size=300), st.integers(0, 400))
 def test_no_bytes_upset_the_looking(rubbish: bytes, keep: int) -> None:
-    jpeg.check(b"\xff\xd8" + rubbish)
-    jpeg.check(photo(60, progressive=True)[:keep] + rubbish)
+    for data in (b"\xff\xd8" + rubbish, photo(60, progressive=True)[:keep] + rubbish):
+        with suppress(PhotoError):  # such as of arithmetic coding
+            jpeg.check(data)
