@@ -144,8 +144,10 @@ async def fire(port: int, shot: Shot) -> bytes | None:
             except OSError:  # reset while it was still being sent: what came before that counts
                 while more := await reader.read(1 << 16):
                     answer += more
-    except (TimeoutError, OSError):
+    except TimeoutError:
         return answer if _STATUS.search(answer) else None
+    except OSError:  # reset again: closed, not kept
+        return answer
     finally:
         writer.transport.abort()
     return answer
